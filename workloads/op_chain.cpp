@@ -79,8 +79,10 @@ void OpChain::queued(const ComputeSegment& segment, Phase phase, const std::stri
   const auto [known, added] = queued_.try_emplace({&segment, at_.units}, 0);
   if (added) {
     std::vector<std::uint32_t> groups;
-    for (std::size_t i = 0; segment.queue != nullptr && i < segment.queue->calls.size(); ++i)
-      groups.push_back(group(segment.queue->calls[i].group));
+    if (segment.queue != nullptr) {
+      for (const Communication& call : segment.queue->calls) groups.push_back(group(call.group));
+      for (const PassQueue::Pair& pair : segment.queue->pairs) groups.push_back(group(pair.collective.group));
+    }
     known->second = build_.work_of(&segment, segment.operators, at_.units, segment.queue, groups);
   }
   op.item = known->second;

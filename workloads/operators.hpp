@@ -70,8 +70,16 @@ struct RingAttention {
 // What the host issues in one pass (forward, say) of one layer, embedding or head. It runs ahead of the GPU: only when all of it takes the
 // host longer than the GPU does the GPU wait.
 struct PassQueue {
+  // A product beside a collective of tensor parallelism, each of them one of `pieces` as equation (20) has them; 0: both whole, started
+  // together.
+  struct Pair {
+    Operator product;
+    Communication collective;
+    int pieces = 0;
+  };
   std::vector<Operator> operators;
   std::vector<Communication> calls;
+  std::vector<Pair> pairs = {};
   int issued_calls = 0;  // without those in graphs; also those beside another pass's operators: the host gets no further ahead meanwhile
 };
 

@@ -121,9 +121,9 @@ struct Optimizer {
   // ZeRO-2 and 3: gradients lie whole until the last micro-batch, behind which they are reduced (FSDP's no_sync)
   bool no_sync = false;
   bool on_cpu = false;
-  // Habits of the stack. ZeRO-3: one collective per parameter tensor, or matrix of an adapter, beside nothing; the same of gradients and
-  // weights without ZeRO-3; ZeRO-1 and 2: every rank gets the whole sum of the gradients.
-  bool by_tensor = false, by_adapter = false, exchange_by_tensor = false, all_reduces = false;
+  // Habits of the stack. ZeRO-3: one collective per parameter tensor, or matrix of an adapter, beside nothing; ZeRO-1 and 2: every rank gets
+  // the whole sum of the gradients.
+  bool by_tensor = false, by_adapter = false, all_reduces = false;
   bool by_owner = false;  // ZeRO-1 and 2: whole tensors belong to ranks, which broadcast them one after another
   bool copies = false;    // a habit too: ZeRO-2 and 3 copy weights out of what was gathered, and gradients into what is reduced
   double host_rate = 1;   // of the host memory's, what an update there reaches
@@ -266,6 +266,8 @@ struct KernelFusions {
   PassCopies loss_copies;  // of the fp32 logits, by a loss that is not fused, beside Megatron-LM's operators
   // Of RMSNorm over a width that Transformer Engine has no tuned kernels for, against what the GPU's file says.
   PassTimes untuned_norm_time;
+  // overlap.tp: a product's own rows beside the gather of the others, then those; no other product is cut.
+  bool own_tokens_first = false;
   bool zeroes_gradients = false;  // the buffer of all gradients is set to zero once per step
   bool casts_weights = false;     // products in 8 or 4 bits: weights are cast once per step, as they are and transposed
   bool fused_casts = false;       // norms and gated activations write the 8 bits that the next product reads, or the one before in backward

@@ -10,33 +10,54 @@
 namespace rehearse::workloads {
 namespace {
 
+double weight_bytes(const Operator& product) {
+  return bytes_of(product.dtype) * static_cast<double>(product.n) * static_cast<double>(product.k);
+}
+
 // A piece of a product: its rows are cut.
 Operator piece_of(Operator product, int splits) {
+  const double weights = weight_bytes(product);
   product.m = (product.m + splits - 1) / splits;
-  const double weights = bytes_of(product.dtype) * static_cast<double>(product.n) * static_cast<double>(product.k);
   product.flops /= splits;
   product.bytes = weights + std::max(0.0, product.bytes - weights) / splits;  // every piece reads the weights
+  return product;
+}
+
+// What is left of a product beside a piece of it: rows before and rows behind, by a kernel each, of which the first and the last rank have
+// one.
+Operator rest_of(Operator product, const Operator& piece, int ranks) {
+  product.m -= piece.m;
+  product.flops -= piece.flops;
+  product.bytes += weight_bytes(product) - piece.bytes;
+  product.kernels *= ranks > 2 ? 2 : 1;
   return product;
 }
 
 // Tensor-parallel collectives next to a product, where tp overlap pipelines the two.
 class Pairing {
  public:
-  explicit Pairing(const Overlap& overlap) : on_(overlap.tp), splits_(overlap.tp_splits) {}
+  explicit Pairing(const Workload& workload)
+      : on_(workload.overlap.tp), splits_(workload.overlap.tp_splits), own_(workload.fusions.own_tokens_first ? workload.parallel.tp : 0) {}
+
+  // Two items as a segment, and what is left to do of the product behind it.
+  struct Found {
+    Segment segment;
+    std::optional<Operator> rest = std::nullopt;
+  };
 
   // The pair that starts at items[i], if there is one. A reduction that a weight gradient follows runs beside that, whole, and so does a
   // gather beside a product that does not need it.
-  [[nodiscard]] std::optional<Segment> at(const std::vector<Item>& items, std::size_t i) const {
+  [[nodiscard]] std::optional<Found> at(const std::vector<Item>& items, std::size_t i) const {
     if (!on_ || i + 1 == items.size()) return std::nullopt;
     if (const auto* gather = collective(items[i], true)) {
       const auto* product = gemm(items[i + 1]);
-      if (product != nullptr && gather->for_later) return BesideSegment{*product, *gather};
-      if (product != nullptr) return pair(*product, *gather, true);
+      if (product != nullptr && gather->for_later) return Found{BesideSegment{*product, *gather}};
+      if (product != nullptr) return own_ > 1 ? own_first(*product, *gather) : Found{pair(*product, *gather, true)};
     } else if (const auto* reduction = collective(items[i], false)) {
-      if (const auto* product = weight_gradient(items, i + 1)) return BesideSegment{*product, *reduction};
-    } else if (const auto* product = gemm(items[i])) {
+      if (const auto* product = weight_gradient(items, i + 1)) return Found{BesideSegment{*product, *reduction}};
+    } else if (const auto* product = gemm(items[i]); product != nullptr && own_ == 0) {
       const auto* reduce = collective(items[i + 1], false);
-      if (reduce != nullptr && weight_gradient(items, i + 2) == nullptr) return pair(*product, *reduce, false);
+      if (reduce != nullptr && weight_gradient(items, i + 2) == nullptr) return Found{pair(*product, *reduce, false)};
     }
     return std::nullopt;
   }
@@ -59,15 +80,29 @@ class Pairing {
     collective.bytes /= splits_;
     return SplitSegment{piece_of(product, splits_), std::move(collective), first, splits_};
   }
+  // The rows that a rank has already, while it gathers the others.
+  [[nodiscard]] Found own_first(const Operator& product, const Communication& gather) const {
+    const Operator own = piece_of(product, own_);
+    return {BesideSegment{own, gather}, rest_of(product, own, own_)};
+  }
   bool on_;
   int splits_;
+  int own_;  // ranks, of whose tokens a rank's own come first; 0: pieces
 };
 
-// Operators and collectives that stand alone; overlapped pairs and rings are priced by themselves.
+PassQueue::Pair queued_pair(const Segment& segment) {
+  if (const auto* split = std::get_if<SplitSegment>(&segment)) return {split->product, split->collective, split->splits};
+  const auto& beside = std::get<BesideSegment>(segment);
+  return {beside.product, beside.collective, 0};
+}
+
+// Rings are priced by themselves.
 std::shared_ptr<const PassQueue> queue_of(const std::vector<Item>& items, const Pairing& pairing, bool hides_calls) {
   auto queue = std::make_shared<PassQueue>();
   for (std::size_t i = 0; i < items.size(); ++i) {
-    if (pairing.at(items, i)) {
+    if (const auto found = pairing.at(items, i)) {
+      queue->pairs.push_back(queued_pair(found->segment));
+      if (found->rest) queue->operators.push_back(*found->rest);
       ++i;
     } else if (const auto* op = std::get_if<Operator>(&items[i])) {
       queue->operators.push_back(*op);
@@ -148,14 +183,15 @@ std::vector<Item> of_pass(const std::vector<Item>& items, bool weight) {
 }  // namespace
 
 std::vector<Segment> Cutter::segments(const std::vector<Item>& items) const {
-  const Pairing pairing(workload_.overlap);
+  const Pairing pairing(workload_);
   std::vector<Segment> all;
   Run run(cut_, cut_.merges_calls() || workload_.overlap.ep);
   const auto flush = [&] { std::ranges::move(run.take(), std::back_inserter(all)); };
   for (std::size_t i = 0; i < items.size(); ++i) {
-    if (auto pair = pairing.at(items, i)) {
+    if (auto found = pairing.at(items, i)) {
       flush();
-      all.push_back(std::move(*pair));
+      all.push_back(std::move(found->segment));
+      if (found->rest) run.add(*found->rest);
       ++i;
     } else if (const auto* op = std::get_if<Operator>(&items[i])) {
       run.add(*op);

@@ -332,7 +332,6 @@ ReplicaSync replica_sync(const Workload& workload, bool mirrors) {
     sync.largest_tensor = largest_tensor(workload);
     sync.largest_matrix = largest_matrix(workload);
   }
-  if (zero < 3 && workload.optimizer.exchange_by_tensor) sync.calls_per_unit = layer_tensors(workload);
   const bool by_adapter = workload.optimizer.by_adapter && workload.lora.on();
   if (zero == 3 && (workload.optimizer.by_tensor || by_adapter)) {
     sync.overlap_gradients = sync.overlap_parameters = false;

@@ -54,7 +54,7 @@ struct Work {
   int repeat = 1;
   bool step_overhead = false;                    // the software stack's per-step host time instead of operators
   std::shared_ptr<const PassQueue> queue = {};   // what the host issues together with the operators; null: the operators alone
-  std::vector<std::uint32_t> queue_groups = {};  // [call of the queue] index into groups
+  std::vector<std::uint32_t> queue_groups = {};  // [call of the queue, then pair] index into groups
   std::optional<ExpertWork> experts = {};        // instead of operators
 };
 

@@ -87,6 +87,20 @@ double queued_seconds(const Gpu& gpu, const Software& software, std::span<const 
   return mine.device_s + (all.issued > 0 ? wait * mine.issued / all.issued : 0);
 }
 
+double seconds_of(const workloads::PassQueue::Pair& pair, double product_s, double collective_s) {
+  const double longer = std::max(product_s, collective_s);
+  return pair.pieces == 0 ? longer : product_s + (pair.pieces - 1) * longer + collective_s;
+}
+
+int issued_of(std::span<const workloads::PassQueue::Pair> pairs) {
+  int issued = 0;
+  for (const workloads::PassQueue::Pair& pair : pairs) {
+    const int once = (pair.product.captured ? 0 : pair.product.kernels) + (pair.collective.captured ? 0 : 1);
+    issued += std::max(1, pair.pieces) * once;
+  }
+  return issued;
+}
+
 double more_issue_s(const Software& software, const topology::ClusterSpec& cluster, const workloads::Workload& workload) {
   if (software.replays_graphs) return 0;
   const workloads::Parallel& parallel = workload.parallel;

@@ -7,13 +7,21 @@
 
 namespace rehearse::sim {
 
-// seconds_of_call: of a collective in the queue, alone. wait_s: more per kernel on the host.
+// Of a pair: neither slows the other down.
+[[nodiscard]] double seconds_of(const workloads::PassQueue::Pair& pair, double product_s, double collective_s);
+
+// What the host issues of pairs: kernels and calls.
+[[nodiscard]] int issued_of(std::span<const workloads::PassQueue::Pair> pairs);
+
+// seconds_of_call: of a collective in the queue, alone: of its calls in turn, then of its pairs. wait_s: more per kernel on the host.
 template <class SecondsOfCall>
 [[nodiscard]] double queued_seconds(const Gpu& gpu, const Software& software, std::span<const workloads::Operator> operators,
                                     const workloads::PassQueue& queue, double wait_s, SecondsOfCall seconds_of_call) {
-  double calls_s = 0;
-  for (const workloads::Communication& call : queue.calls) calls_s += seconds_of_call(call);
-  return queued_seconds(gpu, software, operators, queue.operators, calls_s, queue.issued_calls, wait_s);
+  double others_s = 0;
+  for (const workloads::Communication& call : queue.calls) others_s += seconds_of_call(call);
+  for (const workloads::PassQueue::Pair& pair : queue.pairs)
+    others_s += seconds_of(pair, operator_seconds(gpu, software, pair.product), seconds_of_call(pair.collective));
+  return queued_seconds(gpu, software, operators, queue.operators, others_s, queue.issued_calls + issued_of(queue.pairs), wait_s);
 }
 
 // More of the host's time per kernel: in a pipeline that leaves the scale-up domain the stack's for each rank of tensor parallelism, and

@@ -182,8 +182,6 @@ const Keys<Software>& software_keys() {
         "ZeRO-3 gathers and reduces every matrix of an adapter by itself, beside nothing (PEFT's policy for FSDP)."),
       K("copies_exchanged", &Software::copies_exchanged, truth(),
         "ZeRO-2 and 3 copy weights out of what was gathered, and gradients into what is reduced."),
-      K("exchange_by_tensor", &Software::exchange_by_tensor, truth(),
-        "Gradients are reduced, and with ZeRO-1 and 2 weights gathered, tensor by tensor."),
       K("all_reduces_gradients", &Software::all_reduces_gradients, truth(),
         "ZeRO-1 and 2: every rank gets the whole sum of the gradients."),
       K("broadcasts_weights", &Software::broadcasts_weights, truth(),
@@ -208,6 +206,8 @@ const Keys<Software>& software_keys() {
         "Head and loss work on so many parts of the tokens one after another, forward and backward at once, and keep no logits."),
       K("packed_qkv", kernels(&KernelFusions::packed_qkv), truth(),
         "The product of queries, keys and values stays whole beside what is rotated and made contiguous of it."),
+      K("own_tokens_first", kernels(&KernelFusions::own_tokens_first), truth(),
+        "overlap.tp: a product's own tokens run beside the gather of the others, these afterwards; no other product is cut into pieces."),
       K("keeps_gathered", kernels(&KernelFusions::keeps_gathered), truth(),
         "Sequence parallelism: what is gathered for a layer's products stays until their backward, not gathered again."),
       K("separate_qkv", kernels(&KernelFusions::separate_qkv), truth(), "Queries, keys and values are three products of one input."),
@@ -293,6 +293,8 @@ Software read_software(const Node& node, const std::string& name) {
   software.name = name;
   software_keys().read(node, software);
   require_launches(node, software.memory.habits);
+  if (software.kernels.update_kernels > 0 && software.fusions["optimizer"])
+    node.at("update_kernels").fail("update_kernels changes nothing where the update is fused", "fusions: {optimizer: false}");
   return software;
 }
 

@@ -290,13 +290,26 @@ TEST(MalformedPlatforms, SoftwareUnknownKey) {
       "  did you mean 'issue'? known: source, trains, fusions, experts, kernel_time, launch, issue, network_wait, network_rate, "
       "step, collectives, "
       "flash, early_stop, zero3_issue, "
-      "zero3_by_tensor, adapter_units, copies_exchanged, exchange_by_tensor, all_reduces_gradients, broadcasts_weights, host_update, "
+      "zero3_by_tensor, adapter_units, copies_exchanged, all_reduces_gradients, broadcasts_weights, host_update, "
       "whole_messages, selective_by_product, selective_narrow, log_softmax, adopts_gradients, whole_logits, whole_head, remakes_logits, "
       "loss_pieces, "
-      "packed_qkv, keeps_gathered, separate_qkv, separate_gate, fused_adapters, reduces_by_product, copies_shared, gathers_by_product, "
+      "packed_qkv, own_tokens_first, keeps_gathered, separate_qkv, separate_gate, fused_adapters, reduces_by_product, copies_shared, "
+      "gathers_by_product, "
       "joins_gathered, autocast, compiled, rope_kernels, rope_copies, rope_by_document, "
       "activation_kernels, activation_copies, activation_kept, loss_copies, "
       "update_kernels, untuned_norm_time, zeroes_gradients, casts_weights, fused_casts, transposes_frozen, memory, serving");
+}
+
+TEST(MalformedPlatforms, SoftwareWhoseFusedUpdateIsALoop) {
+  EXPECT_EQ(software_error("step: 5 ms\n", "step: 5 ms\nupdate_kernels: 12\n"),
+            "s.yaml:7:17: error: update_kernels changes nothing where the update is fused\n"
+            "    7 | update_kernels: 12\n"
+            "      |                 ^\n"
+            "  fusions: {optimizer: false}");
+  EXPECT_EQ(software_error("step: 5 ms\n", "step: 5 ms\nupdate_kernels: 0\n"), "accepted");
+  EXPECT_EQ(software_error("optimizer: true}\nlaunch: 2 us\nissue: 6 us\nstep: 5 ms\n",
+                           "optimizer: false}\nlaunch: 2 us\nissue: 6 us\nstep: 5 ms\nupdate_kernels: 12\n"),
+            "accepted");
 }
 
 TEST(MalformedPlatforms, SoftwareLaunchesOfExperts) {
