@@ -8,8 +8,7 @@ namespace {
 
 constexpr double logit_bytes = 4;  // samplers work in fp32
 
-// The peak of a pass: hidden states and residual, and the widest product's output with its input beside it; logits, and what the sampler
-// has ready for all sequences that there may be.
+// The peak of a pass: hidden states and residual, and the widest product's output with its input beside it; logits.
 double activation_bytes(const workloads::InstancePlan& plan, const workloads::PassOperators& operators, const EngineHabits& habits) {
   double widest = 0;
   for (const workloads::LayerOperators& layer : operators.layers) {
@@ -17,8 +16,7 @@ double activation_bytes(const workloads::InstancePlan& plan, const workloads::Pa
   }
   const double rows = std::min(habits.sequences, habits.tokens);
   const double logits = rows * plan.model.vocab / plan.tp * logit_bytes;
-  const double slots = static_cast<double>(habits.sequences) * plan.model.vocab * habits.slot_logit_bytes;
-  return habits.tokens * (2 * operators.hidden_bytes + widest) + logits + slots;
+  return habits.tokens * (2 * operators.hidden_bytes + widest) + logits;
 }
 
 }  // namespace
@@ -41,6 +39,7 @@ InstanceMemory instance_memory(const workloads::InstancePlan& plan, const worklo
   }
   memory.weights += plan.pp > 1 ? operators.end_bytes / 2 : operators.end_bytes;
   memory.activations = activation_bytes(plan, operators, habits);
+  memory.slots = static_cast<double>(habits.sequences) * plan.model.vocab * habits.slot_logit_bytes;
   memory.context = software.memory.context_bytes + (plan.gpus() > 1 ? software.memory.communicator_bytes : 0);
   memory.kv_per_token = kv_bytes_per_token(plan).per_gpu;
   return memory;

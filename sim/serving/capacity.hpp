@@ -15,8 +15,9 @@ struct InstanceMemory {
   double limit = 0;  // what the engine may take
   double cache_share = 1;
   double weights = 0, activations = 0, context = 0;
+  double slots = 0;  // what the decoder has ready for the logits of as many sequences as there may be
   double kv_per_token = 0;
-  [[nodiscard]] double left() const { return cache_share * (limit - weights - activations - context); }
+  [[nodiscard]] double left() const { return cache_share * (limit - weights - activations - slots - context); }
   // Of one attention replica; 0 where not even one fits.
   [[nodiscard]] std::int64_t tokens() const;
 };

@@ -22,10 +22,13 @@ std::string misfit_of(const PoolDeployment& pool) {
     return fmt::format("pool {}: {} on a GPU take {:.1f} GB of weights, and {} tokens (kv_tokens) {:.1f} GB, of {:.1f} GB", pool.pool->name,
                        pool.pool->plan.model.name, memory.weights / gb, pool.pool->kv_tokens, given / gb, memory.whole / gb);
   if (pool.rules.pages > 0) return {};
+  const std::string slots =
+      memory.slots > 0 ? fmt::format(", {:.1f} GB for the logits of {} sequences", memory.slots / gb, pool.pool->habits.sequences) : "";
   return fmt::format(
-      "pool {}: {} on a GPU take {:.1f} GB of weights, {:.1f} GB of activations and {:.1f} GB beside them, of {:.1f} GB: no room for a "
+      "pool {}: {} on a GPU take {:.1f} GB of weights, {:.1f} GB of activations{} and {:.1f} GB beside them, of {:.1f} GB: no room for a "
       "cache",
-      pool.pool->name, pool.pool->plan.model.name, memory.weights / gb, memory.activations / gb, memory.context / gb, memory.limit / gb);
+      pool.pool->name, pool.pool->plan.model.name, memory.weights / gb, memory.activations / gb, slots, memory.context / gb,
+      memory.limit / gb);
 }
 
 // A page is copied by all GPUs of a replica at once, each its share, neighbours over one link where they share it. An instance has so much
@@ -103,8 +106,9 @@ PoolDeployment deploy_pool(const ServingJob& job, const Pool& pool, const std::s
   out.pool = &pool;
   out.price = {priced, priced->price.get()};
   out.memory = priced->memory;
-  out.memory.activations =
-      instance_memory(pool.plan, out.price->operators(), job.parts[pool.part].gpu, *pool.software, pool.habits).activations;
+  const InstanceMemory memory = instance_memory(pool.plan, out.price->operators(), job.parts[pool.part].gpu, *pool.software, pool.habits);
+  out.memory.activations = memory.activations;
+  out.memory.slots = memory.slots;
   put_rules(job, pool, out);
   return out;
 }

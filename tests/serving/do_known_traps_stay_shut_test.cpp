@@ -220,6 +220,16 @@ TEST(AnOverload, is_an_answer) {
   EXPECT_EQ(outcome(text).result.finished, 1900);
 }
 
+// 20,000 sequences of 128,256 logits with 28 B for each are 71.8 GB of an H100's 80.
+TEST(AMisfit, says_what_the_logits_of_all_sequences_take) {
+  const std::string text =
+      "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: trtllm-012\nserving:\n"
+      "  pools: {all: {role: both, parallel: {tp: 1}, limits: {sequences: 20000}}}\n"
+      "  load: {arrivals: {poisson: 1 /s}, input: 100, output: 100, requests: 100}\n";
+  const sim::ServingJob job = sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job");
+  EXPECT_NE(deploy(job).misfit.find(", 71.8 GB for the logits of 20000 sequences and"), std::string::npos) << deploy(job).misfit;
+}
+
 double carried_of(const std::string& overloaded) {
   const auto at = overloaded.find("it carries ");
   EXPECT_NE(at, std::string::npos) << overloaded;
