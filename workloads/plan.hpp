@@ -121,8 +121,8 @@ struct Optimizer {
   // ZeRO-2 and 3: gradients lie whole until the last micro-batch, behind which they are reduced (FSDP's no_sync)
   bool no_sync = false;
   bool on_cpu = false;
-  // Habits of the stack. ZeRO-3: one collective per parameter tensor, or matrix of an adapter, beside nothing; ZeRO-1 and 2: every rank gets
-  // the whole sum of the gradients.
+  // Habits of the stack. ZeRO-3: one collective per parameter tensor, or matrix of an adapter, beside nothing; ZeRO-1 and 2: every rank
+  // gets the whole sum of the gradients.
   bool by_tensor = false, by_adapter = false, all_reduces = false;
   bool by_owner = false;  // ZeRO-1 and 2: whole tensors belong to ranks, which broadcast them one after another
   bool copies = false;    // a habit too: ZeRO-2 and 3 copy weights out of what was gathered, and gradients into what is reduced
