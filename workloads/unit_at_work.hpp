@@ -32,7 +32,9 @@ class UnitAtWork {
       add({.use = MemoryUse::temporary, .bytes = forward ? unit.forward_temporary : unit.backward_temporary});
       add({.use = MemoryUse::communication, .bytes = forward ? unit.forward_communication : unit.backward_communication});
     }
-    if (!forward) add({.use = MemoryUse::communication, .bytes = unit.bucket, .until_after = sync.overlap_gradients});
+    // FSDP2's holds the input of the reduction before already, which goes when the next one's is made: never two.
+    const bool stays = sync.overlap_gradients && !sync.copied;
+    if (!forward) add({.use = MemoryUse::communication, .bytes = unit.bucket, .until_after = stays});
   }
 
   // In the order in which sums add them up.

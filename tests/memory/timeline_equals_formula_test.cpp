@@ -73,6 +73,19 @@ TEST(TimelineEqualsFormula, WithPiecesOfTheLossThatAreCompiledApart) {
   expect_equal_peaks(job, "apart");
 }
 
+// FSDP2 keeps the input of one reduction until that of the next is made: reductions that overlap hold no second one, where a stack without
+// its copies has the gradients of two layers. Few tokens: gradients are the peak.
+TEST(TimelineEqualsFormula, WithTheInputOfOneReductionAtATime) {
+  const auto peak = [](const char* stack, const char* overlap) {
+    const std::string extra = fmt::format("optimizer: {{sharding: zero3}}\nsoftware: {}\noverlap: {{dp_gradients: {}}}\n", stack, overlap);
+    const sim::Job job = small_job(4, "{dp: 4}", "{global: 8, micro: 1, sequence: 16}", extra);
+    expect_equal_peaks(job, extra);
+    return sim::predicted_memory(job).ranks.front().peak_bytes();
+  };
+  EXPECT_EQ(peak("pytorch", "true"), peak("pytorch", "false"));
+  EXPECT_GT(peak("torch-fsdp", "true"), peak("torch-fsdp", "false"));
+}
+
 TEST(TimelineEqualsFormula, WithShardedInputsOfRecomputedLayers) {
   for (const char* recompute : {"{shards_inputs: true}", "{full_layers: 1, shards_inputs: true}"}) {
     for (const char* granularity : {"stage", "layer", "operator"}) {
