@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "workloads/operators/section.hpp"
 #include "workloads/operators/shard.hpp"
 #include "workloads/schedule.hpp"
 
@@ -310,7 +311,7 @@ ReplicaSync replica_sync(const Workload& workload, bool mirrors) {
   const Parallel& parallel = workload.parallel;
   const int copies = mirrors ? 2 : 1;
   sync.ranks = parallel.dp * parallel.cp * copies;
-  if (workload.model.moe) sync.expert_ranks = parallel.tp * parallel.cp * parallel.dp / (parallel.etp * parallel.ep) * copies;
+  if (workload.model.moe) sync.expert_ranks = expert_replicas(workload) * copies;
   sync.shards_parameters = zero == 3;
   sync.from_host = workload.offload_weights;
   sync.reduce_each_microbatch = reduces_each_microbatch(workload);

@@ -228,6 +228,24 @@ TEST(ExpertOperators, AreMultipliedByTheStacksKernelWhereRowsAreSorted) {
   EXPECT_EQ(kernels_of_products("grouped_gemm: true", ""), library);
 }
 
+// Four micro-batches by FSDP2, whose sums lie sharded: experts' over the two ranks that have the same ones, not over all sixteen.
+TEST(ExpertOperators, AddGradientsInTheirShardOfFewerRanks) {
+  sim::Job job = job_of("qwen3-30b-a3b", 16, "{dp: 16, ep: 8}", "software: torchtitan-2025\noptimizer: {sharding: zero3}\n");
+  job.workload.batch.global = 4 * 16 * job.workload.batch.micro;
+  const auto added = [&] {
+    double bytes = 0;
+    for (const workloads::Operator& op :
+         workloads::operators_of(job.workload, workloads::ExpertLayer(job.workload).work({Pass::backward_weight}, 0, 0, 0))) {
+      if (op.name.ends_with(" gradient accumulation")) bytes += op.bytes;
+    }
+    return bytes;
+  };
+  const double sharded = added();
+  job.workload.fusions.adopts_gradients = false;
+  EXPECT_GT(sharded, 0);
+  EXPECT_DOUBLE_EQ(sharded, 0.75 / 2 * added());
+}
+
 TEST(ExpertOperators, HoldTheModelsParametersOverAllRanks) {
   for (const char* name : shipped) {
     for (const char* parallel :

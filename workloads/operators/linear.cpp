@@ -289,7 +289,8 @@ GroupedKernel grouped_kernel(const Workload& workload, const Shard& shard) {
 }  // namespace
 
 Section grouped_linear(const Workload& workload, const Shard& shard, const Linear& linear, int groups) {
-  const LinearKind kind = kind_of(workload, shard, shard.linear);
+  LinearKind kind = kind_of(workload, shard, shard.linear);
+  kind.added = added_share_of_experts(workload);
   Section section = linear_section(kind, linear, {});
   // linear_section counts one matrix of weights; every expert has its own. The rows that a product works on are one expert's.
   const double weights = static_cast<double>(linear.n * linear.k), more = (groups - 1) * weights;

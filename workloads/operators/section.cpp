@@ -45,12 +45,27 @@ bool keeps_frozen(const Workload& workload, DType type) {
   return workload.lora.on() && (type == DType::fp8 || type == DType::fp4) && workload.precision.param_gather == type;
 }
 
-double added_share(const Workload& workload) {
+namespace {
+
+// Of sums that lie sharded over so many ranks where every micro-batch is reduced.
+double added_over(const Workload& workload, int ranks) {
   const Optimizer& optimizer = workload.optimizer;
   if (!workload.fusions.adopts_gradients || (optimizer.zero_stage >= 2 && !optimizer.copies)) return 1;
   const double microbatches = std::max(1, workload.microbatches());
-  const int parts = reduces_each_microbatch(workload) ? shard_ranks(workload, workload.parallel.dp * workload.parallel.cp) : 1;
-  return (microbatches - 1) / microbatches / parts;
+  return (microbatches - 1) / microbatches / (reduces_each_microbatch(workload) ? ranks : 1);
+}
+
+}  // namespace
+
+double added_share(const Workload& workload) {
+  return added_over(workload, shard_ranks(workload, workload.parallel.dp * workload.parallel.cp));
+}
+
+double added_share_of_experts(const Workload& workload) { return added_over(workload, expert_replicas(workload)); }
+
+int expert_replicas(const Workload& workload) {
+  const Parallel& parallel = workload.parallel;
+  return std::max(1, parallel.tp * parallel.cp * parallel.dp / (parallel.etp * parallel.ep));
 }
 
 Operator frozen(std::string name) { return memory_bound(std::move(name), 0, Pass::backward_weight, 0); }

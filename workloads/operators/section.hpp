@@ -47,8 +47,11 @@ inline constexpr std::string_view ring_joining = "ring_joining";
 inline constexpr std::string_view exchange_copies = "exchange_copies";
 
 // Of the micro-batches, those whose gradients a kernel of their own adds to others: all, or where autograd adopts the first one's the
-// rest, and of sums that are reduced in every micro-batch only the rank's shard.
+// rest, and of sums that are reduced in every micro-batch only the rank's shard. Experts' lie over fewer ranks.
 [[nodiscard]] double added_share(const Workload& workload);
+[[nodiscard]] double added_share_of_experts(const Workload& workload);
+// Ranks that have the same experts.
+[[nodiscard]] int expert_replicas(const Workload& workload);
 
 // In the place of what frozen weights have no gradients for: it takes no time.
 [[nodiscard]] Operator frozen(std::string name);
