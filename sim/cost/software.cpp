@@ -295,6 +295,8 @@ Software read_software(const Node& node, const std::string& name) {
   require_launches(node, software.memory.habits);
   if (software.kernels.update_kernels > 0 && software.fusions["optimizer"])
     node.at("update_kernels").fail("update_kernels changes nothing where the update is fused", "fusions: {optimizer: false}");
+  if (software.memory.habits.pieces_apart && software.kernels.loss_pieces == 1)
+    node.at("memory").at("pieces_apart").fail("pieces_apart changes nothing where the head is one piece", "loss_pieces: 8");
   return software;
 }
 

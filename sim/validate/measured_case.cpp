@@ -64,7 +64,11 @@ MeasuredCase read_case(const Node& node, const Node& models) {
   if (const auto sweep = node.find("sweep")) measured_case.sweep = sweep->as_string();
   if (const auto memory = node.find("memory")) measured_case.memory.counter = memory_counters().read(*memory);
   if (const auto stage = node.find("memory_stage")) measured_case.memory.stage = static_cast<int>(stage->as_int(0, most_gpus - 1));
-  if (const auto step = node.find("memory_step")) measured_case.memory.first_step = first_or_later().read(*step);
+  if (const auto step = node.find("memory_step")) {
+    measured_case.memory.first_step = first_or_later().read(*step);
+    if (!measured_case.measured.contains(Metric::peak_memory_gib))
+      step->fail("memory_step says of which step peak_memory_gib is", "measured: {peak_memory_gib: 40}, or leave memory_step out");
+  }
   if (const auto inferred = node.find("inferred")) {
     for (const Node& field : inferred->items()) measured_case.inferred.push_back(field.as_string());
   }

@@ -312,6 +312,18 @@ TEST(MalformedPlatforms, SoftwareWhoseFusedUpdateIsALoop) {
             "accepted");
 }
 
+const std::string good_memory =
+    "step: 5 ms\n"
+    "memory: {context: 1 GiB, communicator: 96 MiB, fragmentation: 0.04, buckets: 0 B, gradient_placeholders: true,\n"
+    "         half_gradients: false, sharded_master: false}\n";
+
+TEST(MalformedPlatforms, SoftwareOfOnePieceWhosePiecesAreApart) {
+  const std::string apart = replaced(good_memory, "sharded_master: false", "sharded_master: false, pieces_apart: true");
+  EXPECT_NE(software_error("step: 5 ms\n", apart).find("s.yaml:8:70: error: pieces_apart changes nothing where the head is one piece"),
+            std::string::npos);
+  EXPECT_EQ(software_error("step: 5 ms\n", apart + "loss_pieces: 8\n"), "accepted");
+}
+
 TEST(MalformedPlatforms, SoftwareLaunchesOfExperts) {
   const std::string step = "step: 5 ms\n";
   EXPECT_EQ(software_error(step, step + "experts: {pairing_kernels: {forward: 0, backward: 7}}\n"), "accepted");
@@ -332,11 +344,6 @@ TEST(MalformedPlatforms, SoftwareLaunchesOfExperts) {
             "routing_kernels, permutation_kernels, sorting_kernels, pairing_kernels, loop_kernels, pair_copies, product_copies, "
             "gate_bias_copies, bias_copies, clamp_copies, token_adds, sort_adds, kept_outputs, grouped_kernel");
 }
-
-const std::string good_memory =
-    "step: 5 ms\n"
-    "memory: {context: 1 GiB, communicator: 96 MiB, fragmentation: 0.04, buckets: 0 B, gradient_placeholders: true,\n"
-    "         half_gradients: false, sharded_master: false}\n";
 
 TEST(MalformedPlatforms, SoftwareMemory) {
   EXPECT_EQ(software_error("step: 5 ms\n", good_memory), "accepted");

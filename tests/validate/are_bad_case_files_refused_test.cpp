@@ -88,6 +88,8 @@ TEST_F(CaseFiles, SayInWhichStepItWasRead) {
   EXPECT_TRUE(read_cases({write("cases/c.yaml", with + "first}\n")})[0].memory.first_step);
   EXPECT_FALSE(read_cases({write("cases/c.yaml", with + "later}\n")})[0].memory.first_step);
   EXPECT_TRUE(error(with + "second}\n").starts_with("c.yaml:1:76: error:")) << error(with + "second}\n");
+  const std::string nothing = error("- {id: a, source: s, job: {}, measured: {step_s: 1}, memory_step: first}\n");
+  EXPECT_TRUE(nothing.starts_with("c.yaml:1:67: error: memory_step says of which step peak_memory_gib is")) << nothing;
 }
 
 TEST_F(CaseFiles, CountMoreTheWiderTheCounterLooks) {
