@@ -1,0 +1,42 @@
+// What a unit holds of the weights and gradients that replicas exchange.
+#include <algorithm>
+
+#include "workloads/operators/shard.hpp"
+#include "workloads/stage_program.hpp"
+#include "workloads/unit_memory.hpp"
+
+namespace rehearse::workloads {
+
+UnitMemory UnitMemory::with_replicas(const ReplicaSync& sync, const Parameters& what) const {
+  UnitMemory all = *this;
+  if (!sync.replicated() && !sync.copied) return all;
+  const double parameters = what.trained();
+  if (sync.shards_parameters) all.gathered = sync.gathered_bytes(what);
+  if (sync.reduce_each_microbatch || sync.shards_parameters) {  // as autograd makes them, and copied to what is reduced
+    const double copy = sync.copied ? parameters * sync.gradient_bytes : 0;
+    double reduced = parameters * sync.trained_weight_bytes + copy;
+    if (reduced_last && sync.shards_parameters) {  // those that autograd made go before the shard is made
+      const double shard = sync.shard(parameters, 0) * sync.gradient_bytes;
+      reduced = std::max(reduced, copy + shard) - (shard_counted ? shard : 0) - all.gathered;
+    }
+    all.bucket = std::max(0.0, reduced - gone_before_gradients);
+  }
+  return all;
+}
+
+Parameters exchanged_at_once(const Workload& workload, const MemoryHabits& habits, const Unit& unit) {
+  const Parameters all = parameters_of(*unit.program);
+  if (habits.live_parameters > 0)
+    return unit.kind == UnitKind::head && workload.parallel.dp * workload.parallel.cp > 1 ? all : Parameters{};
+  if (!habits.planned || unit.kind == UnitKind::embedding || unit.kind == UnitKind::head) return all;
+  const Shard shard = shard_of(workload);
+  double width = static_cast<double>(std::max(shard.ffn, shard.query_width));
+  if (unit.layer_kind == LayerKind::experts) {  // of all of the rank's experts at once
+    const MoeSpec& moe = *workload.model.moe;
+    width = static_cast<double>(moe.experts) / workload.parallel.ep * static_cast<double>(moe.ffn) / workload.parallel.etp;
+  }
+  const double matrix = std::min(all.all, static_cast<double>(shard.hidden) * width);
+  return {matrix, 0, std::min(all.layers, matrix), std::min(all.frozen, matrix)};
+}
+
+}  // namespace rehearse::workloads
