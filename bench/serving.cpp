@@ -1,4 +1,5 @@
-// A deployment's requests: runs of passes as one activity against every pass as one.
+// Of jobs that serve: runs of passes as one activity against every pass as one, the formula against the simulation, `tune` against every
+// pair of plans priced by itself.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -94,8 +95,9 @@ double cheapest_of_every_pair(const ServingJob& job) {
   return least;
 }
 
-// Two kinds of GPUs for prompts and answers apart: `tune` against every pair of plans by itself.
-void tune_against_every_pair(benchmark::State& state) {
+// Two kinds of GPUs, prompts of different lengths, answers apart: `tune`, in which plans share prices and bounds, against the formula of
+// every pair of plans by itself. Nothing is simulated in either.
+void tune_of_unlike_prompts_against_every_pair(benchmark::State& state) {
   const std::string text =
       "model: llama3-70b\n"
       "cluster: {parts: {rich: {cluster: dgx-h100-ndr400, nodes: 2}, wide: {cluster: h20-roce-4x400, nodes: 2}}, between: {bandwidth: 1.6 "
@@ -121,7 +123,7 @@ void tune_against_every_pair(benchmark::State& state) {
   state.counters["ratio"] = every_s / tuned_s;
 }
 
-BENCHMARK(tune_against_every_pair)->Iterations(1)->Repetitions(3)->Unit(benchmark::kMillisecond);
+BENCHMARK(tune_of_unlike_prompts_against_every_pair)->Iterations(1)->Repetitions(3)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace rehearse::sim
