@@ -12,6 +12,7 @@
 #include "sim/serving/router.hpp"
 #include "sim/serving/transfer_lane.hpp"
 #include "workloads/names.hpp"
+#include "workloads/serving/pass_operators.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -30,6 +31,7 @@ class Changes {
   std::vector<Change> all() && {
     for (const Pool& pool : job_.pools) {
       batches(pool);
+      attention(pool);
       cache(pool);
       if (job_.model.moe) experts(pool);
       layout(pool);
@@ -90,6 +92,17 @@ class Changes {
     for (const int tokens : {tried / 2, tried * 2}) {
       if (tokens > 0) with(pool, "speculative.tokens", std::to_string(tokens));
     }
+  }
+
+  // As checkpoints usually have it, where the pool's is another one.
+  void attention(const Pool& pool) {
+    workloads::InstancePlan usual = pool.plan;
+    usual.precision.attention = {};
+    const workloads::ServingPrecision precision = attention_precision(usual);
+    if (precision == attention_precision(pool.plan)) return;
+    Node changed = pool_node(pool);
+    changed.set_child("precision", changed.at("precision").without("attention"));
+    add_pool(pool, "precision.attention", std::string(name_of(precision.weights)), changed);
   }
 
   void cache(const Pool& pool) {

@@ -10,6 +10,7 @@
 #include "config/input_error.hpp"
 #include "sim/serving/deployment.hpp"
 #include "sim/serving/serving_job.hpp"
+#include "workloads/serving/pass_operators.hpp"
 
 namespace rehearse::tests {
 namespace {
@@ -66,6 +67,15 @@ TEST(WidenedWeights, cost_what_their_kernel_takes_for_every_product_but_the_head
   EXPECT_EQ(parts_of(wide, marlin, one_decode).linear_s, parts_of(wide, free, one_decode).linear_s);
   EXPECT_EQ(cost.head_s, parts_of(wide, free, one_decode).head_s);
   EXPECT_LT(cost.linear_s, parts_of(wide, free, one_decode).linear_s);
+}
+
+// V100 has no bf16: attention of a checkpoint with experts in 4 bits is in fp16 there, as all else is computed.
+TEST(AttentionBesideExpertsInFourBits, has_the_sixteen_bits_of_the_gpu) {
+  const sim::ServingJob job = node_of_eight("mixtral-8x7b", "{tp: 8}", "", "v100-sxm2-32g", "fp4");
+  const workloads::ServingPrecision attention = attention_precision(job.pools.front().plan);
+  EXPECT_EQ(attention.weights, workloads::DType::fp16);
+  EXPECT_EQ(attention.compute, workloads::DType::fp16);
+  EXPECT_GT(parts_of(job, job.pools.front().habits, one_decode).linear_s, 0);
 }
 
 // Each of 16 query heads a GPU takes 2 (2 * 512 + 64) FLOPs of a token in the cache, in 61 layers; at a hundredth of the peak that takes

@@ -85,6 +85,23 @@ TEST(EachChoice, is_another_one_and_asked_once) {
   }
 }
 
+// Of weights in 8 bits whose attention has 16 the switch is the job that says nothing of attention; where the job says what is usual, or
+// nothing, there is none.
+TEST(EachChoice, has_attention_as_it_usually_is) {
+  const auto with = [](const char* precision) {
+    std::string text = two_sides;
+    const std::string of_decode = "compute: bf16, weights: bf16, kv: fp8";
+    text.replace(text.find(of_decode), of_decode.size(), precision);
+    return text;
+  };
+  const auto effects = effects_of(with("compute: fp8, weights: fp8, kv: fp8, attention: bf16"));
+  const std::string usual = with("compute: fp8, weights: fp8, kv: fp8");
+  EXPECT_EQ(effect(effects, "decode.precision.attention", "fp8").simulated->tpot.mean_s, result_with(usual, "", "").tpot.mean_s);
+  for (const std::string& text : {usual, with("compute: fp8, weights: fp8, kv: fp8, attention: fp8")}) {
+    for (const ServingEffect& one : effects_of(text)) EXPECT_NE(one.key, "decode.precision.attention");
+  }
+}
+
 // The two sides on the same GPUs, whichever way they are cut.
 TEST(EachChoice, keeps_the_gpus) {
   const auto apart = effects_of(two_sides);

@@ -73,17 +73,6 @@ void append(LayerOperators& layer, const Built& program, const InstancePlan& pla
   layer.weight_bytes += program.high.parameters * bytes_of(plan.precision.weights);
 }
 
-// Attention of a 4-bit checkpoint with experts stays in 16 bits. Weights in fewer bits than a pool computes in are read as they are stored.
-InstancePlan attention_plan(InstancePlan plan) {
-  ServingPrecision& precision = plan.precision;
-  const bool four_bits = bytes_of(precision.weights) < 1;
-  if (!precision.attention && plan.model.moe && four_bits) precision.attention = DType::bf16;
-  if (!precision.attention) return plan;
-  precision.weights = *precision.attention;
-  if (!is_narrow(*precision.attention) || is_narrow(precision.compute)) precision.compute = *precision.attention;
-  return plan;
-}
-
 // The sum over tensor parallelism behind the routed experts; shared experts have one that both use.
 void add_expert_reduction(LayerOperators& layer, const InstancePlan& plan, const Shard& shard) {
   const bool replicated = plan.dp == 1 && plan.tp > 1;
@@ -99,7 +88,8 @@ LayerOperators layer_of(const InstancePlan& plan, const KernelFusions& fusions, 
   LayerOperators layer;
   layer.layers = layers;
   layer.has_experts = experts;
-  const InstancePlan attention = attention_plan(plan);
+  InstancePlan attention = plan;
+  attention.precision = attention_precision(plan);
   const auto make_attention = [](const Workload& w) { return assemble(attention_sections(w, shard_of(w))); };
   const auto make_rest = [&](const Workload& w) { return assemble(experts ? moe_sections(w, shard_of(w)) : mlp_sections(w, shard_of(w))); };
   append(layer, built(attention, fusions, make_attention), attention);
@@ -160,6 +150,18 @@ Communication TokenCall::at(double tokens) const {
   Communication out = call;
   out.bytes *= tokens;
   return out;
+}
+
+// Weights in fewer bits than a pool computes in are read as they are stored.
+ServingPrecision attention_precision(const InstancePlan& plan) {
+  ServingPrecision precision = plan.precision;
+  const bool whole = plan.model.moe && bytes_of(precision.weights) < 1;
+  if (!precision.attention && !whole) return precision;
+  const DType in_16_bits = bytes_of(precision.compute) == 2 ? precision.compute : DType::bf16;
+  precision.weights = precision.attention.value_or(in_16_bits);
+  if (!is_narrow(precision.weights) || is_narrow(precision.compute)) precision.compute = precision.weights;
+  precision.attention = {};
+  return precision;
 }
 
 PassOperators pass_operators(const InstancePlan& plan, const KernelFusions& fusions) {

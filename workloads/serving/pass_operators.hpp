@@ -3,8 +3,7 @@
 //
 // Engines fuse the residual sum into the norm behind it, and quantisation into the norm or activation before a product: neither is a kernel
 // of its own. A 4-bit checkpoint of a model with experts has 4 bits in its MLPs and experts alone; attention stays in 16 (NVIDIA's and
-// OpenAI's published checkpoints). Head and router stay in 16 bits in checkpoints of any
-// width (GPTQ's, AWQ's, FP8 as they are published).
+// OpenAI's published checkpoints). Head and router stay in 16 bits in checkpoints of any width (GPTQ's, AWQ's, FP8 as they are published).
 #pragma once
 
 #include <vector>
@@ -60,6 +59,9 @@ struct PassOperators {
   double end_bytes = 0;     // weights of embedding, final norm and head on one GPU
   double hidden_bytes = 0;  // of one token's hidden state
 };
+
+// What attention's weights are and are computed in: as `attention` says, or as checkpoints have it.
+[[nodiscard]] ServingPrecision attention_precision(const InstancePlan& plan);
 
 [[nodiscard]] PassOperators pass_operators(const InstancePlan& plan, const KernelFusions& fusions);
 
