@@ -303,7 +303,7 @@ TEST(AnOverload, of_instances_in_turn_begins_where_carried) {
   expect_begins_where_carried({"vllm-2024", "least-requests", "input: 136, output: 14", 4});
 }
 
-// What a pool that decodes alone carries was asked where the sequences happened to be more than fit, up to three times as much.
+// What a pool that decodes alone carries was asked where the sequences happened to be more than fit: up to six times as much.
 TEST(AnOverload, of_decoding_alone_does_not_change_what_is_carried) {
   const auto overloaded = [](double rate_per_s) {
     return overloaded_of(
