@@ -98,7 +98,7 @@ const Keys<ServingPrecision>& serving_precision_keys() {
       K("weights", &ServingPrecision::weights, choice(number_formats()), "As stored."),
       K("kv", &ServingPrecision::kv, choice(number_formats()), "Of the cache."),
       K("attention", &ServingPrecision::attention, choice(attention_formats()), "Of attention's weights and products.")
-          .otherwise("the others'; bf16 in 4-bit checkpoints with experts"),
+          .otherwise("the others'; 16 bits in 4-bit checkpoints with experts"),
   };
   return keys;
 }

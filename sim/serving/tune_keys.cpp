@@ -151,7 +151,7 @@ Shape serving_tune_shape() {
        {"ep", list(ranks), false, "tp*dp with attention replicas, or where the pool's is above 1",
         "Ranks among which the experts are spread."},
        {"precision", list(config::mapping(serving_precision_keys()).shape), false, "the pools'",
-        "Number formats, each {compute, weights, kv}."},
+        "Number formats to try, each as a pool's."},
        {"sequences", list(tokens), false, "the pools'", "At once, of a replica."},
        {"tokens", list(tokens), false, "the pools'", "Of one pass."},
        {"lengths", config::either({{.kind = Shape::Kind::list, .parts = {tokens}}, config::word({"auto"}).shape}), false, "none",
