@@ -95,14 +95,26 @@ TEST(ANumberThatGrowsWithItself, settles_in_one_place_wherever_it_begins) {
   }
 }
 
-// Where each of random chains ends, and at what cost, against walking on until hardly anybody is left.
+using Matrix = std::vector<std::vector<double>>;
+
+Matrix product(const Matrix& one, const Matrix& other) {
+  Matrix out(one.size(), std::vector<double>(other.front().size(), 0));
+  for (std::size_t row = 0; row < one.size(); ++row) {
+    for (std::size_t i = 0; i < other.size(); ++i) {
+      for (std::size_t column = 0; column < other[i].size(); ++column) out[row][column] += one[row][i] * other[i][column];
+    }
+  }
+  return out;
+}
+
+// Where each of random chains ends, and at what cost, against walking on until hardly anybody is left: twice as far each time.
 TEST(AChainsEnds, are_where_its_steps_lead) {
   std::mt19937 random(8);
   std::uniform_real_distribution<double> real(0, 1);
   for (int trial = 0; trial < 50; ++trial) {
     const int ends = 1 + static_cast<int>(real(random) * 4), states = ends + 1 + static_cast<int>(real(random) * 20), down = 4, up = 5;
     sim::BandedChain chain(states, down, up);
-    std::vector<std::vector<double>> steps(static_cast<std::size_t>(states), std::vector<double>(static_cast<std::size_t>(states), 0));
+    Matrix steps(static_cast<std::size_t>(states), std::vector<double>(static_cast<std::size_t>(states), 0));
     std::vector<double> costs(static_cast<std::size_t>(states), 0);
     for (int from = ends; from < states; ++from) {
       const auto row = static_cast<std::size_t>(from);
@@ -114,22 +126,18 @@ TEST(AChainsEnds, are_where_its_steps_lead) {
       costs[row] = real(random);
     }
     const std::vector<double> ended = sim::SolvedChain(std::move(chain)).ended(ends, costs);
-    for (int begin = 0; begin < states; ++begin) {
-      std::vector<double> at(static_cast<std::size_t>(states), 0);
-      at[static_cast<std::size_t>(begin)] = 1;
-      double cost = 0;
-      for (int round = 0; round < 2000; ++round) {
-        std::vector<double> next(static_cast<std::size_t>(states), 0);
-        for (std::size_t from = 0; from < at.size(); ++from) {
-          cost += at[from] * costs[from];
-          if (from < static_cast<std::size_t>(ends)) next[from] += at[from];
-          for (std::size_t to = 0; to < at.size(); ++to) next[to] += at[from] * steps[from][to];
-        }
-        at.swap(next);
-      }
-      const double* row = ended.data() + static_cast<std::ptrdiff_t>(begin) * (ends + 1);
-      for (int end = 0; end < ends; ++end) EXPECT_NEAR(row[end], at[static_cast<std::size_t>(end)], 1e-12) << trial;
-      EXPECT_NEAR(row[ends], cost, 1e-10 * (1 + cost)) << trial;
+    for (std::size_t end = 0; end < static_cast<std::size_t>(ends); ++end) steps[end][end] = 1;
+    Matrix cost;
+    for (const double one : costs) cost.push_back({one});
+    for (int doubled = 0; doubled < 11; ++doubled) {
+      const Matrix later = product(steps, cost);
+      for (std::size_t from = 0; from < cost.size(); ++from) cost[from][0] += later[from][0];
+      steps = product(steps, steps);
+    }
+    for (std::size_t begin = 0; begin < steps.size(); ++begin) {
+      const double* row = ended.data() + begin * static_cast<std::size_t>(ends + 1);
+      for (int end = 0; end < ends; ++end) EXPECT_NEAR(row[end], steps[begin][static_cast<std::size_t>(end)], 1e-12) << trial;
+      EXPECT_NEAR(row[ends], cost[begin][0], 1e-10 * (1 + cost[begin][0])) << trial;
     }
   }
 }

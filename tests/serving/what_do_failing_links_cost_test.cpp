@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
 #include <random>
 
 #include "hand_over_jobs.hpp"
@@ -212,6 +213,7 @@ TEST(AFailingLink, is_drawn_from_a_scenario) {
 // Links that go and come back at any time while many caches move: everybody is served, and no page is left behind.
 TEST(AFailingLink, loses_nothing) {
   std::mt19937 random(11);
+  std::map<std::string, ServingRun> without;  // faults, by job
   int longer = 0;
   for (int trial = 0; trial < 40; ++trial) {
     SCOPED_TRACE(trial);
@@ -227,7 +229,10 @@ TEST(AFailingLink, loses_nothing) {
       faults.push_back(pick(0, 2) > 0 ? fmt::format("{} at {} s for {} s", of, at_s, for_s)
                                       : fmt::format("{} slow {} from {} s for {} s", of, pick(1, 50), at_s, for_s));
     }
-    const ServingRun run = run_of(text, faults), alone = run_of(text);
+    const ServingRun run = run_of(text, faults);
+    const auto [known, fresh] = without.try_emplace(text);
+    if (fresh) known->second = run_of(text);
+    const ServingRun& alone = known->second;
     for (std::size_t i = 0; i < run.requests.size(); ++i) {
       const RequestState& request = run.requests[i];
       ASSERT_EQ(request.stage, Stage::done);

@@ -124,7 +124,7 @@ TEST(Layers, of_stages_leave_from_their_stage) {
 
 TEST(Layers, take_as_long_by_formula_as_simulated) {
   const FormulaAndRun found =
-      formula_and_run(hand_over_job("layerwise", "{arrivals: {poisson: 2 /s}, input: 4096, output: 200, requests: 3000}", 8192));
+      formula_and_run(hand_over_job("layerwise", "{arrivals: {poisson: 2 /s}, input: 4096, output: 200, requests: 1000}", 8192));
   EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.05);
   EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.02);
 }

@@ -33,11 +33,12 @@ TEST(StaticBatches, of_several_instances_are_as_they_come_in_turn) {
       for (const char* router : {"round-robin", "least-requests", "least-kv"}) {
         const bool in_turn = router == std::string("round-robin");
         if (!in_turn && each > 1) continue;
+        const int requests = each == 1.2 ? 20000 : 8000;  // where waits differ most: of one run by 2 %, of the others by 1
         const FormulaAndRun found = formula_and_run(
             fmt::format("model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: trtllm-static\nserving:\n  pools: {{all: {{role: both, "
                         "instances: {}}}}}\n"
-                        "  router: {{prefill: {}}}\n  load: {{arrivals: {{poisson: {} /s}}, input: 1000, output: 100, requests: 20000}}\n",
-                        instances, router, each * instances));
+                        "  router: {{prefill: {}}}\n  load: {{arrivals: {{poisson: {} /s}}, input: 1000, output: 100, requests: {}}}\n",
+                        instances, router, each * instances, requests));
         EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, in_turn ? 0.03 : 0.05)
             << instances << ' ' << each << router;
         EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.02) << instances << ' ' << each << router;

@@ -149,18 +149,19 @@ TEST(TuneSimulates, more_than_the_front_of_gpus) {
 }
 
 // Who is next is no better: neither one that the simulation refuted nor another rate than was found.
-TEST(TuneSweeps, name_who_is_next_and_no_better) {
-  for (const char* goal : {"cost", "ttft", "tpot", "goodput", "goodput-per-cost"}) {
-    const sim::TuneSweep sweep =
-        sim::tune_over(two_kinds(fmt::format("goal: {}", goal)), "job", "serving.load.arrivals.poisson=6 /s,20 /s", [](double) {});
-    std::ostringstream text;
-    print_sweep(sweep, false, text);
-    EXPECT_FALSE(std::regex_search(text.str(), std::regex("-[0-9.]+ %"))) << text.str();
-    if (std::string(goal) == "goodput") {
-      EXPECT_TRUE(std::regex_search(text.str(), std::regex("[^> ] *[1-9][0-9.]* %"))) << text.str();
-    }
+class TuneSweepsBy : public testing::TestWithParam<const char*> {};
+
+TEST_P(TuneSweepsBy, name_who_is_next_and_no_better) {
+  const sim::TuneSweep sweep =
+      sim::tune_over(two_kinds(fmt::format("goal: {}", GetParam())), "job", "serving.load.arrivals.poisson=6 /s,20 /s", [](double) {});
+  std::ostringstream text;
+  print_sweep(sweep, false, text);
+  EXPECT_FALSE(std::regex_search(text.str(), std::regex("-[0-9.]+ %"))) << text.str();
+  if (std::string(GetParam()) == "goodput") {
+    EXPECT_TRUE(std::regex_search(text.str(), std::regex("[^> ] *[1-9][0-9.]* %"))) << text.str();
   }
 }
+INSTANTIATE_TEST_SUITE_P(Goals, TuneSweepsBy, testing::Values("goodput", "cost", "ttft", "tpot", "goodput-per-cost"));
 
 // Of all that were simulated and keep the promise the one with the least time per token.
 TEST(TuneSimulates, the_goal_itself) {

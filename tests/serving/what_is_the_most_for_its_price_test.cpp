@@ -34,8 +34,8 @@ sim::ServingTuning tuned_for(const std::string& tune, const std::string& model =
   return tune_serving(priced(tune, model), [](double) {});
 }
 
-// The highest rate at which `predict` says that a deployment keeps the promise, to a thousandth.
-double rate_by_predict(const sim::ServingJob& job, const std::vector<sim::Pool>& pools) {
+// The highest rate at which `predict` says that a deployment keeps the promise, to a thousandth; 0 where it is below `least`.
+double rate_by_predict(const sim::ServingJob& job, const std::vector<sim::Pool>& pools, double least = 1e-3) {
   sim::TunedDeployment one;
   one.pools = pools;
   const auto keeps = [&](double rate) {
@@ -43,8 +43,8 @@ double rate_by_predict(const sim::ServingJob& job, const std::vector<sim::Pool>&
     const sim::Deployment deployment = deploy(plan);
     return deployment.misfit.empty() && predicted_promise(plan, deployment).keeps(job.promise);
   };
-  if (!keeps(1e-3)) return 0;
-  double low = 1e-3, high = 1e3;
+  if (!keeps(least)) return 0;
+  double low = least, high = 1e3;
   while (high > low * 1.001) {
     const double middle = std::sqrt(low * high);
     (keeps(middle) ? low : high) = middle;
@@ -59,7 +59,9 @@ TEST(TheMostForItsPrice, is_what_asking_every_deployment_finds) {
     sim::ServingTuning counts;
     const sim::TuneSides sides(job, counts);
     double most = 0;
-    const auto ask = [&](const std::vector<sim::Pool>& pools, double cost) { most = std::max(most, rate_by_predict(job, pools) / cost); };
+    const auto ask = [&](const std::vector<sim::Pool>& pools, double cost) {
+      most = std::max(most, rate_by_predict(job, pools, std::max(1e-3, most * cost)) / cost);
+    };
     for_every_deployment(sides, ask);
     const sim::ServingTuning tuning = tune_serving(job, [](double) {});
     ASSERT_FALSE(tuning.best.empty());
