@@ -14,6 +14,7 @@ namespace rehearse::sim {
 namespace {
 
 constexpr int settling_rounds = 60;  // at most: bounds are halved from the twentieth on
+constexpr int rough_rounds = 8;      // ... of a walk that says only where another one begins
 constexpr double settled_within = 1e-4, nearly_settled_within = 1e-3, roughly_settled_within = 3e-3;
 constexpr double chances_within = 1e-3, closest_chances = 1e-7;  // of how far the last round was from settled; and at least
 constexpr double highest_load = 0.999, clearly_too_much = 1.05;
@@ -242,7 +243,7 @@ Walk walk_from(const AskedOf& asked, Walk walk, double most, double within, doub
     last.moved = moved_by(walk.at, then);
     batch.take(walk.at.batch, next.batch);
     seen_each = next.batch > 0 ? next.seen / next.batch : 1;
-    if (last.moved >= within && !too_many && !batch.jumps(within) && round < settling_rounds) continue;
+    if (last.moved >= within && !too_many && !batch.jumps(within) && round < (asked.roughly ? rough_rounds : settling_rounds)) continue;
     walk.carried = !too_many || next.batch < clearly * most;
     walk.slope = batch.slope();
     walk.bunched = last.bunched;

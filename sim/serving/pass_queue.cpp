@@ -18,6 +18,7 @@ PoissonChances poisson_chances(double mean) {
   PoissonChances out;
   out.first = static_cast<int>(std::max(0.0, mean - deviations * std::sqrt(mean)));
   double seen = 0, chance = out.first == 0 ? std::exp(-mean) : std::exp(out.first * std::log(mean) - mean - std::lgamma(out.first + 1.0));
+  out.chances.reserve(static_cast<std::size_t>(2 * deviations * std::sqrt(mean)) + 10);
   for (int n = out.first; seen < 1 - rest && n < 10 * (mean + 10); chance *= mean / ++n) {
     out.chances.push_back(chance);
     seen += chance;

@@ -13,6 +13,7 @@ constexpr double tail_of_waits = 9;          // of a wait whose tail is exponent
 constexpr double hardly_ever_behind = 1e-6;  // chance of what comes behind a prompt
 constexpr std::size_t times_one_by_one = 8, times_of_a_step = 2;  // passes that a prompt takes: further ones by steps, each twice as long
 constexpr double arrivals_left = 1e-5;                            // chance of more in a pass than are counted
+constexpr double units_left = 1e-6;                               // ... of units of so many
 
 // From the so manieth of the times that are told apart to the next one.
 int length_of_step(std::size_t number) { return number < times_one_by_one ? 1 : 2 << ((number - times_one_by_one) / times_of_a_step); }
@@ -94,6 +95,20 @@ void UnlikePasses::put_sums() {
     if (n > mean + 10 * (std::sqrt(mean) + 1)) break;
   }
   reach_ = static_cast<int>(sums_.back().size());
+  cut_sums(longest_s);
+}
+
+// From where units hardly ever come in the longest pass: of prompts that are all among the longest ones.
+void UnlikePasses::cut_sums(double longest_s) {
+  const PhasedChances most = coming(longest_s, queue_.turns - 1);
+  const auto chance = [&](int units) {
+    double sum = 0;
+    for (int phase = 0; phase < queue_.turns; ++phase) sum += most.of(phase)[static_cast<std::size_t>(units)];
+    return sum;
+  };
+  double more = 0;
+  while (reach_ > 1 && (more += chance(reach_ - 1)) < units_left) --reach_;
+  for (std::vector<double>& one : sums_) one.resize(std::min(one.size(), static_cast<std::size_t>(reach_)));
 }
 
 // Of all that come in so long, at `turns` instances, every turns-th comes here.

@@ -43,6 +43,7 @@ class UnlikePasses : public PromptPasses {
   [[nodiscard]] int state(int units, int phase) const { return units * queue_.turns + phase; }
   [[nodiscard]] int last(int units) const { return units < units_ ? units : units_ - 1; }
   void put_sums();
+  void cut_sums(double longest_s);
   [[nodiscard]] PhasedChances coming(double seconds, int phase) const;
   [[nodiscard]] std::vector<double> before_own(double seconds, int phase) const;
   [[nodiscard]] Coming arrivals(const std::vector<double>& pass_s) const;
