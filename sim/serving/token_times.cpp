@@ -42,27 +42,27 @@ std::vector<double> UnlikePasses::variances(const std::vector<double>& tokens, c
   return out;
 }
 
-// By state: its chance, and its chance times the mean of the seconds until then, and of their square.
+// By state: its chance, and its chance times the mean of the seconds until then. The square of those grows alike wherever a pass leads.
 std::vector<double> UnlikePasses::variances_of_mixed() const {
   std::vector<double> out;
-  PhasedChances at = behind_, seconds(queue_.turns, units_), squares(queue_.turns, units_);
+  PhasedChances at = behind_, seconds(queue_.turns, units_);
+  double square = 0;
   const double tokens = std::min<double>(tokens_followed, queue_.most_tokens + 1);
-  while (static_cast<double>(out.size()) < tokens) {
+  while (true) {
     for (int phase = 0; phase < queue_.turns; ++phase) {
       for (int units = 0; units < units_; ++units) {
         const auto i = static_cast<std::size_t>(units);
         const double pass_s = queue_.beside_s[static_cast<std::size_t>(taken(units))], chance = at.of(phase)[i];
-        squares.of(phase)[i] += pass_s * (2 * seconds.of(phase)[i] + pass_s * chance);
+        square += pass_s * (2 * seconds.of(phase)[i] + pass_s * chance);
         seconds.of(phase)[i] += pass_s * chance;
       }
     }
     const double mean_s = seconds.sum();
-    out.push_back(std::max(0.0, squares.sum() - mean_s * mean_s));
+    out.push_back(std::max(0.0, square - mean_s * mean_s));
+    if (static_cast<double>(out.size()) >= tokens) return out;
     at = stepped(at, beside_);
     seconds = stepped(seconds, beside_);
-    squares = stepped(squares, beside_);
   }
-  return out;
 }
 
 // Between two passes of decoding alone the time is another one each time, whose square follows from the same chain.
