@@ -1,11 +1,8 @@
 // FLOPs, parameters and bytes of layers with experts and latent attention, against the model's own counts and by hand.
 #include <gtest/gtest.h>
 
-#include <map>
-
 #include "jobs.hpp"
 #include "workloads/expert_layer.hpp"
-#include "workloads/rank_grid.hpp"
 #include "workloads/stage_program.hpp"
 
 namespace rehearse::tests {
@@ -307,18 +304,6 @@ TEST(ExpertOperators, ChunksSplitTheWorkAndLoseNothing) {
   }
 }
 
-workloads::Parallel layout(int tp, int cp, int pp, int dp, int ep, int etp) {
-  workloads::Parallel parallel;
-  parallel.tp = tp;
-  parallel.cp = cp;
-  parallel.pp = pp;
-  parallel.dp = dp;
-  parallel.ep = ep;
-  parallel.etp = etp;
-  return parallel;
-}
-
-// Every rank is in one group of each kind; ep * etp ranks hold all experts once; edp ranks hold the same ones.
 // DeepSeek-V3 (arXiv 2412.19437, section 3.2.3) in 16 bits: whole queries and keys of 192, values of 128 for each of 128 heads, and the
 // normed low-rank states of 1536 and 512. The shared expert: gate and value of 2048 each and their product. Routed experts: that product.
 TEST(ExpertOperators, RecomputedModulesDropTheirTensors) {
@@ -362,38 +347,6 @@ TEST(ExpertOperators, RecomputedModulesRepeatTheirOperatorsAlone) {
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again.front().name, "activation");
   EXPECT_EQ(again.front().pass, Pass::recompute);
-}
-
-TEST(ExpertRanks, GroupsPartitionEveryStage) {
-  const workloads::Parallel layouts[] = {layout(2, 2, 2, 4, 8, 1), layout(2, 2, 2, 4, 4, 2), layout(1, 1, 4, 8, 4, 1),
-                                         layout(8, 1, 2, 2, 1, 8)};
-  for (const workloads::Parallel& parallel : layouts) {
-    const workloads::RankGrid grid(parallel);
-    ASSERT_TRUE(grid.experts_keep_stages());
-    for (const auto kind : {workloads::GroupKind::ep, workloads::GroupKind::etp, workloads::GroupKind::edp}) {
-      std::map<int, int> seen;
-      for (int rank = 0; rank < grid.size(); ++rank) {
-        const std::vector<int> members = grid.group(kind, rank);
-        EXPECT_EQ(std::ranges::count(members, rank), 1);
-        for (const int member : members) {
-          EXPECT_EQ(grid.group(kind, member), members);
-          EXPECT_EQ(grid.coordinates(member).pp, grid.coordinates(rank).pp);
-          if (kind != workloads::GroupKind::ep) {
-            EXPECT_EQ(grid.expert_rank(member), grid.expert_rank(rank));
-          }
-        }
-        if (members.front() == rank) seen[static_cast<int>(members.size())] += static_cast<int>(members.size());
-      }
-      ASSERT_EQ(seen.size(), 1U);
-      EXPECT_EQ(seen.begin()->second, grid.size());
-    }
-  }
-  // Megatron-LM's default: experts over neighbouring data-parallel ranks.
-  EXPECT_EQ(workloads::RankGrid(layout(2, 1, 1, 8, 4, 2)).group(workloads::GroupKind::ep, 3), (std::vector<int>{1, 3, 5, 7}));
-  EXPECT_EQ(workloads::RankGrid(layout(2, 1, 1, 8, 4, 1)).group(workloads::GroupKind::ep, 3), (std::vector<int>{0, 1, 2, 3}));
-  workloads::Parallel inside = layout(2, 1, 2, 4, 8, 1);
-  inside.order = {"tp", "pp", "cp", "ep", "dp"};
-  EXPECT_FALSE(workloads::RankGrid(inside).experts_keep_stages());
 }
 
 // Dense gradients go over dp x cp, experts' over the ranks that hold the same ones; both are sharded by their own group.
