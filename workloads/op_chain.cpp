@@ -89,6 +89,12 @@ void OpChain::queued(const ComputeSegment& segment, Phase phase, const std::stri
   append(op, label);
 }
 
+void OpChain::paired(const void* origin, const Operator& product, Phase phase, const std::string& label) {
+  Op op = placed(OpKind::compute, Stream::compute, phase);
+  op.item = build_.work_of_pair(origin, product);
+  append(op, label + " " + product.name);
+}
+
 void OpChain::step_overhead() {
   Op op = placed(OpKind::compute, Stream::compute, Phase::optimizer);
   op.item = build_.overhead_work();
@@ -188,9 +194,9 @@ void OpChain::split(const SplitSegment& segment, Phase phase, const std::string&
     if (segment.collective_first) {
       const OpId gathered = beside(segment.collective, 1, before, label);
       tail_ = {gathered};
-      compute(&segment, {segment.product}, 1, phase, label + " " + segment.product.name);
+      paired(&segment, segment.product, phase, label);
     } else {
-      compute(&segment, {segment.product}, 1, phase, label + " " + segment.product.name);
+      paired(&segment, segment.product, phase, label);
       last_piece = beside(segment.collective, 1, tail_, label);
     }
   }
@@ -199,7 +205,7 @@ void OpChain::split(const SplitSegment& segment, Phase phase, const std::string&
 
 void OpChain::both(const BesideSegment& segment, Phase phase, const std::string& label) {
   const OpId collective = beside(segment.collective, 1, tail_, label);
-  compute(&segment, {segment.product}, 1, phase, label + " " + segment.product.name);
+  paired(&segment, segment.product, phase, label);
   tail_.push_back(collective);
 }
 
@@ -253,12 +259,12 @@ void OpChain::experts(const ExpertSegment& segment, Phase phase, const std::stri
 // the send of step i+1 waits for step i's attention (two buffers).
 void OpChain::ring(const RingSegment& segment, Phase phase, const std::string& label) {
   const int steps = build_.workload.parallel.cp;
-  const Communication block{"attention block", CollectiveKind::send_recv, GroupKind::cp, segment.ring.block_bytes, segment.ring.pass};
+  const Communication block = segment.ring.block();
   for (int i = 0; i < steps; ++i) {
     const std::vector<OpId> before = tail_;
     OpId sent = no_op;
     if (i + 1 < steps && build_.workload.overlap.cp) sent = beside(block, 1, before, label);
-    compute(&segment, {segment.ring.step}, 1, phase, label + " " + segment.ring.step.name);
+    paired(&segment, segment.ring.step, phase, label);
     if (i + 1 < steps && !build_.workload.overlap.cp) sent = beside(block, 1, tail_, label);
     if (sent != no_op) tail_.push_back(sent);
   }

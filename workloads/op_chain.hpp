@@ -60,6 +60,7 @@ class OpChain {
   OpId beside(const std::vector<Communication>& calls, std::vector<OpId> after, Stream stream, const std::string& label);
   std::uint32_t group(GroupKind kind);
   void queued(const ComputeSegment& segment, Phase phase, const std::string& label);
+  void paired(const void* origin, const Operator& product, Phase phase, const std::string& label);
   void split(const SplitSegment& segment, Phase phase, const std::string& label);
   void both(const BesideSegment& segment, Phase phase, const std::string& label);
   void ring(const RingSegment& segment, Phase phase, const std::string& label);

@@ -65,19 +65,24 @@ struct RingAttention {
   Operator step;           // attention of one of the cp steps (they are equal: causal work is balanced by zig-zag placement)
   double block_bytes = 0;  // keys and values (forward) or keys, values and their gradients (backward) sent per step
   Pass pass = Pass::forward;
+  [[nodiscard]] Communication block() const {
+    Communication sent{"attention block", CollectiveKind::send_recv, GroupKind::cp, block_bytes, pass};
+    sent.captured = step.captured;
+    return sent;
+  }
 };
 
 // What the host issues in one pass (forward, say) of one layer, embedding or head. It runs ahead of the GPU: only when all of it takes the
 // host longer than the GPU does the GPU wait.
 struct PassQueue {
-  // A product beside a collective of tensor parallelism, each of them one of `pieces` as equation (20) has them; 0: both whole, started
-  // together.
+  // A product and the collective beside it, each so many times one after the other, `together` of both at once. By default both once,
+  // started together; equation (20) has n of either with n - 1 together, a ring (21) one transfer less than attentions.
   struct Pair {
     Operator product;
     Communication collective;
-    int pieces = 0;
+    int products = 1, collectives = 1, together = 1;
   };
-  std::vector<Operator> operators;
+  std::vector<Operator> operators;  // outside of pairs: what the GPU waits for the host in the pass is booked with them
   std::vector<Communication> calls;
   std::vector<Pair> pairs = {};
   int issued_calls = 0;  // without those in graphs; also those beside another pass's operators: the host gets no further ahead meanwhile

@@ -91,13 +91,19 @@ class Pairing {
 };
 
 PassQueue::Pair queued_pair(const Segment& segment) {
-  if (const auto* split = std::get_if<SplitSegment>(&segment)) return {split->product, split->collective, split->splits};
+  if (const auto* split = std::get_if<SplitSegment>(&segment))
+    return {split->product, split->collective, split->splits, split->splits, split->splits - 1};
   const auto& beside = std::get<BesideSegment>(segment);
-  return {beside.product, beside.collective, 0};
+  return {beside.product, beside.collective};
 }
 
-// Rings are priced by themselves.
-std::shared_ptr<const PassQueue> queue_of(const std::vector<Item>& items, const Pairing& pairing, bool hides_calls) {
+// Attention beside transfers, where they overlap.
+PassQueue::Pair queued_ring(const RingAttention& ring, const Workload& workload) {
+  const int steps = workload.parallel.cp, sent = steps - 1;
+  return {ring.step, ring.block(), steps, sent, workload.overlap.cp ? sent : 0};
+}
+
+std::shared_ptr<const PassQueue> queue_of(const std::vector<Item>& items, const Pairing& pairing, const Workload& workload) {
   auto queue = std::make_shared<PassQueue>();
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (const auto found = pairing.at(items, i)) {
@@ -108,7 +114,9 @@ std::shared_ptr<const PassQueue> queue_of(const std::vector<Item>& items, const 
       queue->operators.push_back(*op);
     } else if (const auto* call = std::get_if<Communication>(&items[i])) {
       queue->issued_calls += call->captured ? 0 : 1;
-      if (!hides_calls) queue->calls.push_back(*call);
+      if (!workload.overlap.ep) queue->calls.push_back(*call);
+    } else if (const auto* ring = std::get_if<RingAttention>(&items[i])) {
+      queue->pairs.push_back(queued_ring(*ring, workload));
     }
   }
   return queue;
@@ -207,7 +215,7 @@ std::vector<Segment> Cutter::segments(const std::vector<Item>& items) const {
     }
   }
   flush();
-  const auto queue = queue_of(items, pairing, workload_.overlap.ep);
+  const auto queue = queue_of(items, pairing, workload_);
   for (Segment& segment : all) {
     if (auto* compute = std::get_if<ComputeSegment>(&segment)) compute->queue = queue;
   }

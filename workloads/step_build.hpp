@@ -62,6 +62,12 @@ struct Build {
     if (added) it->second = graph.add_work({operators, repeat, false, queue, queue_groups, {}});
     return it->second;
   }
+  // Of a segment that pairs it with a collective.
+  std::uint32_t work_of_pair(const void* origin, const Operator& product) {
+    const auto [it, added] = works.try_emplace({origin, 1, {}}, 0);
+    if (added) it->second = graph.add_work({.operators = {product}, .in_pair = true});
+    return it->second;
+  }
   // The same work where its queue's calls are other groups'.
   std::uint32_t work_like(std::uint32_t like, const std::vector<std::uint32_t>& queue_groups) {
     if (graph.work(like).queue_groups == queue_groups) return like;

@@ -56,6 +56,7 @@ struct Work {
   std::shared_ptr<const PassQueue> queue = {};   // what the host issues together with the operators; null: the operators alone
   std::vector<std::uint32_t> queue_groups = {};  // [call of the queue, then pair] index into groups
   std::optional<ExpertWork> experts = {};        // instead of operators
+  bool in_pair = false;                          // beside a collective: what the host takes is in the queue of the pass
 };
 
 // Ranks that communicate. `meeting` names the simulated counterpart: groups whose members fold onto the same simulated ranks share it.

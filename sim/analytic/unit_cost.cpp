@@ -53,6 +53,8 @@ double UnitPricer::seconds(const workloads::ComputeSegment& segment, int stage) 
                         [&](const Communication& call) { return seconds(call, stage); });
 }
 
+double UnitPricer::paired_s(const workloads::Operator& product) const { return device_seconds(system_.gpu, system_.software, product); }
+
 void UnitPricer::add(const std::vector<workloads::Segment>& segments, Phase phase, PassCost& to) {
   for (const workloads::Segment& segment : segments) {
     const double before = to.times.total(), computed = to.times[Phase::compute] + to.times[Phase::recompute];
@@ -94,7 +96,7 @@ void UnitPricer::add(const workloads::Segment& segment, Phase phase, PassCost& t
 
 // Equation (20): one piece of the collective alone, n - 1 pieces of both together, one piece of the product alone.
 void UnitPricer::add_split(const workloads::SplitSegment& segment, Phase phase, PassCost& to) {
-  const double product = seconds(segment.product);
+  const double product = paired_s(segment.product);
   const double collective = seconds(segment.collective, to.stage);
   const int beside = segment.splits - 1;
   const double total = collective + overlapped_s(beside * product, beside * collective, contentions_.tp) + product;
@@ -104,7 +106,7 @@ void UnitPricer::add_split(const workloads::SplitSegment& segment, Phase phase, 
 }
 
 void UnitPricer::add_beside(const workloads::BesideSegment& segment, Phase phase, PassCost& to) {
-  const double product = seconds(segment.product);
+  const double product = paired_s(segment.product);
   const double collective = seconds(segment.collective, to.stage);
   const double waited = overlapped_s(product, collective, contentions_.tp) - product;
   to.times[phase] += product;
@@ -115,8 +117,8 @@ void UnitPricer::add_beside(const workloads::BesideSegment& segment, Phase phase
 // Equation (21): c - 1 steps beside a transfer, and the last one alone.
 void UnitPricer::add_ring(const workloads::RingSegment& segment, Phase phase, PassCost& to) {
   const int steps = workload_.parallel.cp;
-  const double attention = seconds(segment.ring.step);
-  const Communication block{"", CollectiveKind::send_recv, GroupKind::cp, segment.ring.block_bytes, workloads::Pass::forward};
+  const double attention = paired_s(segment.ring.step);
+  const Communication block = segment.ring.block();
   const double transfer = seconds(block, to.stage);
   const double together = workload_.overlap.cp ? overlapped_s(attention, transfer, contentions_.cp) : attention + transfer;
   const double total = (steps - 1) * together + attention;

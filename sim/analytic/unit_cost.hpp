@@ -59,6 +59,7 @@ class UnitPricer {
   // Of a call that is waited for so long, of the seconds it takes: what it puts on the ports.
   void wait_for(const workloads::Communication& what, double waited_s, double all_s, PassCost& to);
   [[nodiscard]] double seconds(const workloads::ComputeSegment& segment, int stage);
+  [[nodiscard]] double paired_s(const workloads::Operator& product) const;  // beside a collective
   [[nodiscard]] double seconds(const workloads::Communication& what, int stage) { return prices_.seconds(what, stage); }
 
   const System& system_;

@@ -79,6 +79,10 @@ double operator_seconds(const Gpu& gpu, const Software& software, const workload
   return std::max(share.device_s, share.issued * host_s(gpu, software));
 }
 
+double device_seconds(const Gpu& gpu, const Software& software, const workloads::Operator& op) {
+  return share_of(gpu, software, {&op, 1}).device_s;
+}
+
 double queued_seconds(const Gpu& gpu, const Software& software, std::span<const workloads::Operator> operators,
                       std::span<const workloads::Operator> queue, double others_s, int others, double wait_s) {
   const Share mine = share_of(gpu, software, operators), all = share_of(gpu, software, queue);
@@ -88,15 +92,15 @@ double queued_seconds(const Gpu& gpu, const Software& software, std::span<const 
 }
 
 double seconds_of(const workloads::PassQueue::Pair& pair, double product_s, double collective_s) {
-  const double longer = std::max(product_s, collective_s);
-  return pair.pieces == 0 ? longer : product_s + (pair.pieces - 1) * longer + collective_s;
+  return (pair.products - pair.together) * product_s + pair.together * std::max(product_s, collective_s) +
+         (pair.collectives - pair.together) * collective_s;
 }
 
 int issued_of(std::span<const workloads::PassQueue::Pair> pairs) {
   int issued = 0;
   for (const workloads::PassQueue::Pair& pair : pairs) {
-    const int once = (pair.product.captured ? 0 : pair.product.kernels) + (pair.collective.captured ? 0 : 1);
-    issued += std::max(1, pair.pieces) * once;
+    issued += pair.product.captured ? 0 : pair.products * pair.product.kernels;
+    issued += pair.collective.captured ? 0 : pair.collectives;
   }
   return issued;
 }

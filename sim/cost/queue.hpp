@@ -7,7 +7,10 @@
 
 namespace rehearse::sim {
 
-// Of a pair: neither slows the other down.
+// An operator in a queue: the GPU's time alone.
+[[nodiscard]] double device_seconds(const Gpu& gpu, const Software& software, const workloads::Operator& op);
+
+// Of a pair on the GPU: neither slows the other down.
 [[nodiscard]] double seconds_of(const workloads::PassQueue::Pair& pair, double product_s, double collective_s);
 
 // What the host issues of pairs: kernels and calls.
@@ -20,7 +23,7 @@ template <class SecondsOfCall>
   double others_s = 0;
   for (const workloads::Communication& call : queue.calls) others_s += seconds_of_call(call);
   for (const workloads::PassQueue::Pair& pair : queue.pairs)
-    others_s += seconds_of(pair, operator_seconds(gpu, software, pair.product), seconds_of_call(pair.collective));
+    others_s += seconds_of(pair, device_seconds(gpu, software, pair.product), seconds_of_call(pair.collective));
   return queued_seconds(gpu, software, operators, queue.operators, others_s, queue.issued_calls + issued_of(queue.pairs), wait_s);
 }
 

@@ -32,6 +32,7 @@ class ExpertSeconds {
 
 double work_seconds(const System& system, const workloads::Workload& workload, const CommunicationModel& model,
                     const workloads::StepGraph& graph, const workloads::Work& work) {
+  if (work.in_pair) return device_seconds(system.gpu, system.software, work.operators.front());
   double once = work.step_overhead ? system.software.step_s : 0;
   if (work.queue == nullptr) {
     for (const workloads::Operator& op : work.operators) once += operator_seconds(system.gpu, system.software, op);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "sim/cost/gpu.hpp"
+#include "sim/cost/queue.hpp"
 #include "sim/memory/ranks_at_rest.hpp"
 #include "workloads/expert_layer.hpp"
 #include "workloads/routing.hpp"
@@ -33,8 +33,11 @@ class Computation {
 
  private:
   // In the host's queue: the device's own time, with nothing to wait for.
+  [[nodiscard]] double on_device(const workloads::Operator& op) const { return device_seconds(system_.gpu, system_.software, op); }
   [[nodiscard]] double on_device(const std::vector<workloads::Operator>& operators) const {
-    return queued_seconds(system_.gpu, system_.software, operators, {}, 0, 0, 0);
+    double sum = 0;
+    for (const workloads::Operator& op : operators) sum += on_device(op);
+    return sum;
   }
   [[nodiscard]] double of(const workloads::Operator& op) const { return operator_seconds(system_.gpu, system_.software, op); }
   [[nodiscard]] double of(const std::vector<workloads::Operator>& operators) const {
@@ -49,9 +52,9 @@ class Computation {
   }
   [[nodiscard]] double of(const Segment& segment) const {
     if (const auto* compute = std::get_if<workloads::ComputeSegment>(&segment)) return on_device(compute->operators);
-    if (const auto* split = std::get_if<workloads::SplitSegment>(&segment)) return split->splits * of(split->product);
-    if (const auto* beside = std::get_if<workloads::BesideSegment>(&segment)) return of(beside->product);
-    if (const auto* ring = std::get_if<workloads::RingSegment>(&segment)) return workload_.parallel.cp * of(ring->ring.step);
+    if (const auto* split = std::get_if<workloads::SplitSegment>(&segment)) return split->splits * on_device(split->product);
+    if (const auto* beside = std::get_if<workloads::BesideSegment>(&segment)) return on_device(beside->product);
+    if (const auto* ring = std::get_if<workloads::RingSegment>(&segment)) return workload_.parallel.cp * on_device(ring->ring.step);
     const auto* expert = std::get_if<workloads::ExpertSegment>(&segment);
     if (expert == nullptr || !experts_) return 0;
     workloads::ExpertWork work = experts_->work(expert->experts, 0, first_layer(), 0);

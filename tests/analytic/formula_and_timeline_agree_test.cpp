@@ -136,6 +136,28 @@ TEST(FormulaAndTimelineAgree, WithTensorParallelOverlapAndZeroBubble) {
   }
 }
 
+// The host issues the same launches whether they overlap or not, ahead of the GPU in both cases. Where it is so slow that the GPU counts
+// for nothing (1 ms a launch) the step is the host's: the same in each. Without a host it is the GPU's, and in between formula and timeline
+// agree.
+TEST(FormulaAndTimelineAgree, WhereTheHostIssuesWhatOverlaps) {
+  const auto job = [](const char* parallel, const char* overlap, double issue_s) {
+    sim::Job made = small_job(8, parallel, "{global: 4, micro: 1, sequence: 4096}", fmt::format("overlap: {}", overlap), 8, 16);
+    made.system.software.issue_s = issue_s;
+    return made;
+  };
+  struct Case {
+    const char *parallel, *apart, *together;
+  };
+  for (const Case& c : {Case{"{tp: 8, sp: true}", "{tp: false}", "{tp: true, tp_splits: 1}"}, Case{"{cp: 8}", "{cp: false}", "{cp: true}"},
+                        Case{"{tp: 2, cp: 2, pp: 2, sp: true}", "{tp: false, cp: false}", "{tp: true, tp_splits: 1, cp: true}"}}) {
+    for (const double issue_s : {0.0, 1e-5, 1e-4, 1e-3}) {
+      for (const char* overlap : {c.apart, c.together}) expect_both_agree(job(c.parallel, overlap, issue_s), overlap);
+    }
+    const double apart = sim::predict(job(c.parallel, c.apart, 1e-3)).step_s;
+    EXPECT_NEAR(sim::predict(job(c.parallel, c.together, 1e-3)).step_s, apart, 1e-3 * apart) << c.parallel;
+  }
+}
+
 // Chunks along a V, and two directions at once (where stages i and p-1-i exchange gradients).
 TEST(FormulaAndTimelineAgree, WithZbVAndDualPipe) {
   for (const char* overlap : {"{}", "{dp_gradients: true}"}) {

@@ -66,7 +66,7 @@ TEST(BesideCollectives, PairsAreInTheQueueOfTheirPass) {
                               })).queue;
     double flops = 0;
     for (const Operator& op : queue.operators) flops += op.flops;
-    for (const PassQueue::Pair& pair : queue.pairs) flops += std::max(1, pair.pieces) * pair.product.flops;
+    for (const PassQueue::Pair& pair : queue.pairs) flops += pair.products * pair.product.flops;
     return std::pair(flops, queue.calls.size() + queue.pairs.size());
   };
   const auto [flops, calls] = flops_and_calls();
