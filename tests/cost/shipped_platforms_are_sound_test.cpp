@@ -115,6 +115,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "nous-torchtitan",
                                              "paddle-2023",
                                              "prime-rl",
+                                             "prime-rl-eager",
                                              "primus",
                                              "pytorch",
                                              "pytorch-compile",

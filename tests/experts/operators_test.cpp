@@ -174,6 +174,7 @@ TEST(ExpertOperators, CopyByOperatorsOfPyTorchWhereNothingIsCompiled) {
   EXPECT_TRUE(eager("torchtitan-2025"));
   EXPECT_FALSE(eager("torchtitan"));
   EXPECT_FALSE(eager("prime-rl"));
+  EXPECT_TRUE(eager("prime-rl-eager"));
 }
 
 // Attention and router that one graph holds are one node of autograd: what pairs cost the host there is in no pass. Experts are in no
