@@ -103,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(
         Guard{"mlperf-v60-405b", 6.3}, Guard{"mlperf-v60-405b-more", 5.0}, Guard{"mlperf-v60-8b", 5.7}, Guard{"mlperf-v60-amd", 5.1},
         Guard{"mlperf-v60-deepseek-v3", 12.8}, Guard{"mlperf-v60-gpt-oss", 9.4}, Guard{"mlperf-v60-gpt-oss-more", 7.0},
         Guard{"moe-b300-fp8", 10.3}, Guard{"moe-gb300-bf16", 3.5}, Guard{"moe-gb300-fp8", 10.7}, Guard{"moe-h100-automodel", 10.1},
-        Guard{"ms-swift-a800", 19.0}, Guard{"nemo-2022-a100", 8.7}, Guard{"nemo-2502-b200", 8.7}, Guard{"nemo-2504-gb200", 5.8},
+        Guard{"ms-swift-a800", 19.0}, Guard{"nemo-2022-a100", 9.1}, Guard{"nemo-2502-b200", 8.7}, Guard{"nemo-2504-gb200", 5.8},
         Guard{"nemo-sft-h100", 6.7}, Guard{"paddlenlp-a100", 3.8}, Guard{"pai-issue-h800", 8.0}, Guard{"published-a100", 3.3},
         Guard{"published-h100", 13.2}, Guard{"smollm3-h100", 8.6}, Guard{"swiss-ai-gh200", 10.2}, Guard{"te-llama-h100", 4.7},
         Guard{"thunder-h100", 9.9}, Guard{"tinyllama-a100", 3.8}, Guard{"torchao-h100", 22.7}, Guard{"torchao-mi300x", 14.3},
