@@ -132,6 +132,33 @@ TEST(Adapters, InFp32AreCastTo) {
   EXPECT_EQ(find(lora.forward, "attention_projection_lora scaled sum").bytes, 24 * lora_tokens * h);
 }
 
+// FSDP1 gathers in 16 bits what PEFT sees as an fp32 shard, where each matrix is a unit of its own: dropout is between two casts, all
+// behind it as beside a base in 16 bits.
+TEST(Adapters, InFp32ThatUnitsGatherIn16BitsDropOutAlone) {
+  const auto of = [](auto change) {
+    Workload workload = adapted({LoraTarget::linear_proj});
+    workload.lora.dropout = 0.1;
+    workload.lora.weights = DType::fp32;
+    workload.optimizer.zero_stage = 3;
+    workload.optimizer.by_adapter = true;
+    workload.precision.param_gather = DType::bf16;
+    change(workload);
+    return layer_program(workload, false);
+  };
+  const BlockProgram lora = of([](Workload&) {}), narrow = of([](Workload&workload) { workload.lora.weights.reset(); });
+  EXPECT_EQ(find(lora.forward, "attention_projection_lora dropout").bytes, (4 + 4 + 1) * lora_tokens * q);
+  EXPECT_EQ(find(lora.forward, "attention_projection_lora_a").dtype, DType::bf16);
+  // Forward up and down again, 6 bytes each, and dropout 9 in place of 5; backward the same.
+  const double more = (6 + 6 + 9 - 5) * static_cast<double>(lora_tokens * q);
+  EXPECT_EQ(bytes(lora.forward) - bytes(narrow.forward), more);
+  EXPECT_EQ(bytes(lora.backward) - bytes(narrow.backward), more);
+  // Without units of their own, or gathered as they are, all of it is in fp32.
+  for (const BlockProgram& wide : {of([](Workload& workload) { workload.optimizer.by_adapter = false; }),
+                                   of([](Workload& workload) { workload.precision.param_gather.reset(); })}) {
+    EXPECT_EQ(find(wide.forward, "attention_projection_lora_a").dtype, DType::fp32);
+  }
+}
+
 // Every use writes a matrix out in 16 bits: forward and the input gradient. Tables and head stay as they are.
 TEST(Adapters, BesideMatricesInFourBits) {
   Workload workload = adapted({LoraTarget::linear_qkv});

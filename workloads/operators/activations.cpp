@@ -47,7 +47,7 @@ double adapter_bytes(const Workload& workload, const Shard& shard, std::size_t a
   const auto count = static_cast<double>(adapters);
   const bool dropped = workload.lora.dropout > 0;
   const double element = adapter_element(workload, shard);
-  const bool cast = element > shard.element;
+  const bool cast = adapter_input_element(workload, shard) > shard.element;
   const double own = dropped ? element + adapter_mask_bytes(workload, shard) : cast ? element : 0;  // of each
   const double shared = own == 0 && adapters > 0 && !kept ? element : 0;
   return static_cast<double>(shard.tokens) * (width * (count * own + shared) + count * workload.lora.rank * element);

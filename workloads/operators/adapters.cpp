@@ -1,6 +1,6 @@
 // Low-rank adapters, as Megatron-Bridge's ParallelLinearAdapter (src/megatron/bridge/peft/utils.py, lora_layers.py), HuggingFace's PEFT
 // (tuners/lora/layer.py) and torchtune (modules/peft/lora.py) run them: y + s (dropout(x) a) b, in 16 bits whatever the layer's own type,
-// or in fp32 between casts.
+// or in fp32 between casts, dropout alone or all of it.
 #include "workloads/operators/adapters.hpp"
 
 #include <algorithm>
@@ -43,15 +43,16 @@ struct AdapterShape {
 class Adapter {
  public:
   Adapter(const Workload& workload, const Shard& shard, const LinearKind& kind, AdapterShape shape)
-      : workload_(workload), shard_(shard), kind_(kind), shape_(std::move(shape)) {}
+      : workload_(workload), shard_(shard), kind_(kind), dropped_(adapter_input_element(workload, shard)), shape_(std::move(shape)) {}
 
   [[nodiscard]] double parameters() const {
     return static_cast<double>(shape_.inputs * shape_.own_rank + shape_.rank * shape_.out_columns);
   }
 
   void add_forward(std::vector<Item>& items) const {
-    add_cast(items, Pass::forward, input());
+    add_cast(items, Pass::forward, input(), shard_.element, dropped_);
     add_dropout(items, Pass::forward);
+    add_cast(items, Pass::forward, input(), dropped_, kind_.element);
     items.emplace_back(low_rank(a(), Pass::forward, shape_.own_rank, shape_.inputs));
     add_low_rank(items, shape_.side == Side::column ? CollectiveKind::all_gather : CollectiveKind::all_reduce, Pass::forward);
     Operator last = low_rank(b(), Pass::forward, shape_.out_columns, shape_.rank);
@@ -63,7 +64,7 @@ class Adapter {
 
   // passes: over the layer's input, that add what comes of it here to the layer's own gradient.
   void add_backward(std::vector<Item>& items, int passes) const {
-    add_cast(items, Pass::backward_input, shape_.output);
+    add_cast(items, Pass::backward_input, shape_.output, shard_.element, kind_.element);
     if (!fused()) add_kernel(items, " scale", 2 * shape_.output * kind_.element, Pass::backward_input);
     if (shape_.side == Side::row && shard_.sp) add_hidden(items, CollectiveKind::all_gather, Pass::backward_input);
     items.emplace_back(low_rank(b(), Pass::backward_input, shape_.rank, shape_.out_columns));
@@ -74,8 +75,9 @@ class Adapter {
     items.emplace_back(std::move(gradient));
     if (shape_.side == Side::column && !shard_.sp) add_hidden(items, CollectiveKind::all_reduce, Pass::backward_input);
     add_own_gradient(items, a(), shape_.own_rank, shape_.inputs);
+    add_cast(items, Pass::backward_input, input(), kind_.element, dropped_);
     add_dropout(items, Pass::backward_input);
-    add_cast(items, Pass::backward_input, input());
+    add_cast(items, Pass::backward_input, input(), dropped_, shard_.element);
     if (fused()) return;
     add_kernel(items, " input gradient sum", passes * input() * shard_.element, Pass::backward_input);
   }
@@ -93,9 +95,8 @@ class Adapter {
   void add_own_gradient(std::vector<Item>& items, const std::string& name, std::int64_t n, std::int64_t k) const {
     add_weight_gradient(items, kind_, {name, shape_.rows, n, k});
   }
-  // Between the layer's type and the adapter's.
-  void add_cast(std::vector<Item>& items, Pass pass, double elements) const {
-    if (wide()) add_kernel(items, " cast", elements * (shard_.element + kind_.element), pass);
+  void add_cast(std::vector<Item>& items, Pass pass, double elements, double from, double to) const {
+    if (from != to) add_kernel(items, " cast", elements * (from + to), pass);
   }
   [[nodiscard]] std::string a() const { return shape_.name + "_a"; }
   [[nodiscard]] std::string b() const { return shape_.name + "_b"; }
@@ -103,7 +104,7 @@ class Adapter {
   // In, out, and the mask out (backward: in).
   void add_dropout(std::vector<Item>& items, Pass pass) const {
     if (workload_.lora.dropout == 0) return;
-    add_kernel(items, " dropout", input() * (2 * kind_.element + adapter_mask_bytes(workload_, shard_)), pass);
+    add_kernel(items, " dropout", input() * (2 * dropped_ + adapter_mask_bytes(workload_, shard_)), pass);
   }
 
   // Eager: the scale in and out, the sum two in and one out, in fp32 that cast; a compiler has all in one kernel.
@@ -135,6 +136,7 @@ class Adapter {
   const Workload& workload_;
   const Shard& shard_;
   const LinearKind& kind_;
+  double dropped_;  // bytes of an element of what dropout reads and writes
   AdapterShape shape_;
 };
 
@@ -155,12 +157,19 @@ AdapterShape shape_of(const Workload& workload, const Shard& shard, const Linear
 
 }  // namespace
 
-double adapter_element(const Workload& workload, const Shard& shard) {
+double adapter_input_element(const Workload& workload, const Shard& shard) {
   return workload.lora.weights ? std::max(bytes_of(*workload.lora.weights), shard.element) : shard.element;
 }
 
+double adapter_element(const Workload& workload, const Shard& shard) {
+  const double kept = adapter_input_element(workload, shard);
+  const std::optional<DType> gathered = workload.precision.param_gather;
+  const bool narrowed = workload.optimizer.zero_stage == 3 && workload.optimizer.by_adapter && gathered;
+  return narrowed ? std::min(kept, std::max(bytes_of(*gathered), shard.element)) : kept;
+}
+
 bool fuses_adapters(const Workload& workload, const Shard& shard) {
-  return workload.fusions.fused_adapters && shard.tp == 1 && adapter_element(workload, shard) <= shard.element;
+  return workload.fusions.fused_adapters && shard.tp == 1 && adapter_input_element(workload, shard) <= shard.element;
 }
 
 // A byte by PyTorch's kernel, a bit by Transformer Engine's (common/dropout/dropout.cu).

@@ -18,7 +18,11 @@ enum class Side : std::uint8_t { column, row };
 [[nodiscard]] std::vector<std::int64_t> fc1_adapters(const Workload& workload, const Shard& shard);
 [[nodiscard]] std::vector<std::int64_t> fc2_adapters(const Workload& workload, const Shard& shard);
 
-// Bytes of what adapters compute with.
+// Bytes of an element of what dropout reads and writes: PEFT casts an adapter's input to the type that its weights have before they are
+// gathered.
+[[nodiscard]] double adapter_input_element(const Workload& workload, const Shard& shard);
+// And of what the adapters' products read and write. Where each matrix is a unit of FSDP1 (by_adapter) it is cast to the type of the gather
+// as it enters one (MixedPrecision's cast_forward_inputs).
 [[nodiscard]] double adapter_element(const Workload& workload, const Shard& shard);
 // Whether Transformer Engine's operation fuser runs them: what tensor parallelism or a cast does between their products leaves nothing to
 // fuse.
