@@ -177,7 +177,8 @@ void read_recompute(Fields& fields, const TitanDegrees& degrees, Draft& draft) {
                                       model ? "" : " of your model"));
 }
 
-// The stack is measured with torch.compile; without it, its host time is that of eager mode. Blocks and the loss are compiled apart.
+// The stack is measured with torch.compile; without it, its host time and that of FSDP2's hooks are eager mode's
+// (platforms/software/pytorch.yaml). Blocks and the loss are compiled apart.
 void read_compile(Fields& fields, bool experts, Draft& draft) {
   draft.set("software", experts ? "torchtitan-2025" : "torchtitan");
   const bool enabled = fields.truth("compile.enable", false) || fields.truth("training.compile", false);
@@ -189,8 +190,9 @@ void read_compile(Fields& fields, bool experts, Draft& draft) {
   }
   if (compiles("model")) return;
   draft.override_with("software.compiled", "false");
-  draft.override_with("software.issue", "15 us");
-  draft.infer("software: torchtitan without torch.compile of its blocks: kernels and host time of eager mode (torch-fsdp)");
+  draft.override_with("software.issue", "31 us");
+  draft.override_with("software.zero3_issue", "40 us");
+  draft.infer("software: torchtitan without torch.compile of its blocks: kernels and host time of eager mode (pytorch)");
 }
 
 class Torchtitan final : public Importer {
