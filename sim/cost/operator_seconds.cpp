@@ -72,6 +72,12 @@ Share share_of(const Gpu& gpu, const Software& software, std::span<const workloa
   return share;
 }
 
+// Of the host for each collective: a ring of more than two sends a block and receives the next by calls of their own (Transformer Engine,
+// context_parallel.py: flash_attn_p2p_communicate, batched with cp 2 alone).
+int calls_of(const workloads::PassQueue::Pair& pair) {
+  return pair.collective.kind == workloads::CollectiveKind::send_recv && pair.products > 2 ? 2 : 1;
+}
+
 }  // namespace
 
 double operator_seconds(const Gpu& gpu, const Software& software, const workloads::Operator& op) {
@@ -100,7 +106,7 @@ int issued_of(std::span<const workloads::PassQueue::Pair> pairs) {
   int issued = 0;
   for (const workloads::PassQueue::Pair& pair : pairs) {
     issued += pair.product.captured ? 0 : pair.products * pair.product.kernels;
-    issued += pair.collective.captured ? 0 : pair.collectives;
+    issued += pair.collective.captured ? 0 : pair.collectives * calls_of(pair);
   }
   return issued;
 }
