@@ -23,7 +23,8 @@ struct GroupShape {
   // Members are nodes of one GPU that fill whole axes of a torus, closed to rings: as many along each, member 0 at the corner, the last
   // axis counted fastest. Else empty.
   std::vector<int> torus = {};
-  bool mesh = false;  // two members of a domain have a link of their own for each direction; otherwise one port each, on a switch
+  bool mesh = false;           // two members of a domain have a link of their own for each direction; otherwise one port each, on a switch
+  std::vector<int> rail = {};  // [member] which of its node's NICs is its own; empty: members that lie alike in all domains
   [[nodiscard]] int domains() const;
   [[nodiscard]] bool uniform() const;  // every domain holds equally many members
 };

@@ -131,6 +131,9 @@ GroupShape CommunicationModel::shape(std::span<const int> members) const {
     if (domain > largest) known.push_back(largest = domain);
     group.domain.push_back(index_of(known, domain));
   }
+  if (!groups_lie_alike_ && cluster_.rails_per_node() > 0 && cluster_.domain_gpus() == cluster_.gpus_per_node) {
+    for (const int rank : members) group.rail.push_back(nic_of(rank) % cluster_.rails_per_node());
+  }
   return group;
 }
 

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "sim/cost/communication.hpp"
+#include "workloads/collectives/layout.hpp"
 
 namespace rehearse::sim {
 
@@ -71,8 +72,8 @@ void CommunicationModel::add_shifts(GroupKind kind, NicUsers& users) const {
 }
 
 // When all groups of this kind communicate at once: GPUs of the job whose group spans domains, and of each group as many per domain as have
-// a channel of a ring or tree (experts: all). What leaves a domain comes in on the same rail (the engine's Wiring): where groups begin in
-// the middle of a domain that is another NIC than the receiver's own. Nothing where nobody shares one.
+// a channel of a ring or tree (experts: all). What leaves a domain comes in on the same rail (the engine's Wiring), one that both have
+// where there are such. Nothing where nobody shares one.
 CommunicationModel::NicUsers CommunicationModel::users_of_nics(GroupKind kind, bool shifts) const {
   NicUsers users;
   const int rails = cluster_.rails_per_node();
@@ -82,18 +83,20 @@ CommunicationModel::NicUsers CommunicationModel::users_of_nics(GroupKind kind, b
     return users;
   }
   each_group(kind, [&](const std::vector<int>& members) {
-    std::map<int, std::vector<int>> of_domain;
-    for (const int rank : members) of_domain[domain_of(rank)].push_back(rank);
-    if (of_domain.size() < 2) return;
-    const auto channels = static_cast<std::size_t>(ring_channels(members));
+    const workloads::collectives::Layout layout(shape(members));
+    if (layout.domains() < 2) return;
     const int stage = grid_.coordinates(members.front()).pp;  // of mirrored stages, which send at once, one stands for both
-    for (auto at = of_domain.begin(); at != of_domain.end(); ++at) {
-      const std::vector<int>& here = at->second;
-      const std::vector<int>& next = (std::next(at) == of_domain.end() ? of_domain.begin() : std::next(at))->second;
-      for (std::size_t i = 0; i < (kind == GroupKind::ep ? here.size() : channels); ++i) {
-        const int own = nic_of(here[i]);
+    const auto rank = [&](int position) { return members[static_cast<std::size_t>(layout.member(position))]; };
+    for (int position = 0; kind == GroupKind::ep && position < layout.members(); ++position) {
+      ++users[{way_out(nic_of(rank(position))), stage}];
+      ++users[{way_in(nic_of(rank(position))), stage}];
+    }
+    for (int here = 0; kind != GroupKind::ep && here < layout.domains(); ++here) {
+      const int next = (here + 1) % layout.domains();
+      for (int channel = 0; channel < layout.smallest(); ++channel) {
+        const int own = nic_of(rank(layout.leaving(here, next, channel)));
         ++users[{way_out(own), stage}];
-        ++users[{way_in(kind == GroupKind::ep ? own : node_of(next[i]) * rails + own % rails), stage}];
+        ++users[{way_in(node_of(rank(layout.first(next) + channel)) * rails + own % rails), stage}];
       }
     }
   });

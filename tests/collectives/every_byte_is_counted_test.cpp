@@ -225,5 +225,34 @@ TEST(EveryByteIsCounted, a_ring_enters_a_domain_over_the_receivers_rail) {
   }
 }
 
+// Domains of rails {2, 3}, {0, 1, 2, 3} and {0, 1, 2, 3}: into the first a ring's two channels come over its own two, and between the
+// others over the first two.
+TEST(EveryByteIsCounted, a_ring_keeps_to_rails_that_both_domains_have) {
+  GroupShape group = domains_of({2, 4, 4});
+  group.rail = {2, 3, 0, 1, 2, 3, 0, 1, 2, 3};
+  std::map<std::pair<int, int>, std::vector<int>> rails;  // {from, to} domain: by channel
+  const auto rounds = rounds_of("ring", CollectiveKind::all_gather, group);
+  for (const Transfer& t : rounds.front().transfers) {
+    const int from = group.domain[static_cast<std::size_t>(t.from)], to = group.domain[static_cast<std::size_t>(t.to)];
+    if (from == to) continue;
+    EXPECT_EQ(group.domain[static_cast<std::size_t>(t.rail_of)], from);
+    rails[{from, to}].push_back(group.rail[static_cast<std::size_t>(t.rail_of)]);
+  }
+  const std::map<std::pair<int, int>, std::vector<int>> expected{{{0, 1}, {2, 3}}, {{1, 2}, {0, 1}}, {{2, 0}, {2, 3}}};
+  EXPECT_EQ(rails, expected);
+}
+
+// In blocks of two: each local index crosses over the rails that a ring's channel of that number has.
+TEST(EveryByteIsCounted, so_do_the_rings_across_domains) {
+  GroupShape group = domains_of({2, 4});
+  group.rail = {2, 3, 0, 1, 2, 3};
+  for (const auto& round : rounds_of("hierarchical", CollectiveKind::all_gather, group)) {
+    for (const Transfer& t : round.transfers) {
+      if (group.domain[static_cast<std::size_t>(t.from)] == group.domain[static_cast<std::size_t>(t.to)]) continue;
+      EXPECT_EQ(group.rail[static_cast<std::size_t>(t.rail_of)], 2 + t.from % 2);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::tests

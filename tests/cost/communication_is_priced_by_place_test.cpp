@@ -97,14 +97,24 @@ TEST(CommunicationPrice, AShiftLeavesANodeOnce) {
   EXPECT_DOUBLE_EQ(model.price(all_gather(GroupKind::cp, 8e8), ranks(8)).transfer_s(), 7e8 / (25e9 * 0.9));
 }
 
-// tp 2, dp 3 on nodes of four with a NIC for each GPU: rank 0's messages to the second node come in on its first rail, where those of rank
-// 8, of the other stage, come in as well.
-TEST(CommunicationPrice, WhatComesInOnTheSendersRailMeetsOthersThere) {
+// tp 2, dp 3 on nodes of four with a NIC for each GPU. Ranks 0, 2 and 4 lie on the first rail of two nodes; of 6, 8 and 10 the first is
+// alone on the third rail of a node that it shares with 4, and so the ring comes back to it over that: two stages, and no NIC with two.
+TEST(CommunicationPrice, ARingKeepsToRailsThatBothNodesHave) {
   topology::ClusterSpec c = cluster();
   c.gpus_per_node = c.nics_per_node = 4;
+  const CommunicationModel model(c, plan(2, 3, 2), "ring");
+  for (const auto& members : {std::array{0, 2, 4}, std::array{6, 8, 10}})
+    EXPECT_DOUBLE_EQ(model.price(all_gather(GroupKind::dp_cp, 3e8), members).transfer_s(), 2e8 / (25e9 * 0.9));
+}
+
+// One NIC to a node: 4 and 5, of one stage, share it with 6 and 7, of the other.
+TEST(CommunicationPrice, StagesInOneNodeShareItsOnlyNic) {
+  topology::ClusterSpec c = cluster();
+  c.gpus_per_node = 4;
+  c.nics_per_node = 1;
   const CallPrice price = CommunicationModel(c, plan(2, 3, 2), "ring").price(all_gather(GroupKind::dp_cp, 3e8), std::array{0, 2, 4});
-  EXPECT_DOUBLE_EQ(price.transfer_s(), 2e8 / (25e9 * 0.9 / 2));
-  EXPECT_DOUBLE_EQ(price.alone().transfer_s(), 2e8 / (25e9 * 0.9));
+  EXPECT_DOUBLE_EQ(price.transfer_s(), 2e8 / (25e9 * 0.9 / 4));
+  EXPECT_DOUBLE_EQ(price.alone().transfer_s(), 2e8 / (25e9 * 0.9 / 2));
 }
 
 TEST(CommunicationPrice, FourNicsPerGpuAddUp) {

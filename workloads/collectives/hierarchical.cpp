@@ -29,6 +29,12 @@ struct Grid {
   [[nodiscard]] int domain(int position) const { return position / locals; }
   [[nodiscard]] int at(int domain, int local) const { return domain * locals + local; }
   [[nodiscard]] int member(int domain, int local) const { return layout.member(at(domain, local)); }
+  // Of the hop from this member to the next of its ring across, where groups lie differently in their nodes; else the sender's own.
+  [[nodiscard]] int rail_across(int domain, int local) const {
+    const int here = at(domain, local), next = at((domain + 1) % domains, local);
+    if (!layout.knows_rails() || !layout.crosses(here, next)) return -1;
+    return layout.member(layout.leaving(layout.domain(here), layout.domain(next), local));
+  }
 };
 
 // Local member l owns the blocks of all members of local index l: 1/g of the buffer.
@@ -44,7 +50,8 @@ RingWalk inside(const Grid& grid, int domain) {
 RingWalk across(const Grid& grid, int local) {
   RingWalk ring{.part_bytes = grid.bytes / grid.members};
   for (int domain = 0; domain < grid.domains; ++domain) {
-    ring.stops.push_back({.member = grid.member(domain, local), .first_block = grid.at(domain, local)});
+    ring.stops.push_back(
+        {.member = grid.member(domain, local), .first_block = grid.at(domain, local), .rail_of = grid.rail_across(domain, local)});
   }
   return ring;
 }
@@ -53,7 +60,10 @@ RingWalk across(const Grid& grid, int local) {
 RingWalk whole_across(const Grid& grid, int local) {
   RingWalk ring{.part_bytes = grid.bytes / grid.domains};
   for (int domain = 0; domain < grid.domains; ++domain) {
-    ring.stops.push_back({.member = grid.member(domain, local), .first_block = grid.at(domain, 0), .blocks = grid.locals});
+    ring.stops.push_back({.member = grid.member(domain, local),
+                          .first_block = grid.at(domain, 0),
+                          .blocks = grid.locals,
+                          .rail_of = grid.rail_across(domain, local)});
   }
   return ring;
 }

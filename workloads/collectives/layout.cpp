@@ -37,7 +37,7 @@ std::vector<int> domains_by_appearance(const GroupShape& group) {
 
 }  // namespace
 
-Layout::Layout(const GroupShape& group) : mesh_(group.mesh) {
+Layout::Layout(const GroupShape& group) : rail_(group.rail), mesh_(group.mesh) {
   check_shape(group);
   const std::vector<int> domains = domains_by_appearance(group);
   size_.assign(index(*std::ranges::max_element(domains)) + 1, 0);
@@ -56,6 +56,18 @@ Layout::Layout(const GroupShape& group) : mesh_(group.mesh) {
   }
   smallest_ = *std::min_element(size_.begin(), size_.end());
   largest_ = *std::max_element(size_.begin(), size_.end());
+}
+
+int Layout::leaving(int domain, int next, int channel) const {
+  const int all = first(domain) + channel;
+  if (!knows_rails()) return all;
+  const auto rail = [&](int position) { return rail_[index(member(position))]; };
+  std::vector<int> there, shared;
+  for (int position = first(next); position < first(next) + size(next); ++position) there.push_back(rail(position));
+  for (int position = first(domain); position < first(domain) + size(domain); ++position) {
+    if (std::ranges::find(there, rail(position)) != there.end()) shared.push_back(position);
+  }
+  return std::ssize(shared) < smallest_ ? all : shared[index(channel)];
 }
 
 std::vector<Hop> backwards(std::vector<Hop> hops) {

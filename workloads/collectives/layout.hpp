@@ -25,12 +25,17 @@ class Layout {
   [[nodiscard]] int domain(int position) const { return domain_[index(position)]; }  // 0..domains()-1
   [[nodiscard]] int first(int domain) const { return first_[index(domain)]; }        // position of its first member
   [[nodiscard]] int size(int domain) const { return size_[index(domain)]; }
+  // Position of the member of `domain` over whose NIC a ring's channel leaves for `next`: of those that have a rail in common with a member
+  // of `next` the channel's; of all where those are fewer than the channels. NCCL lays each end of a channel on a NIC near GPUs of the
+  // group on its own node (inter of its graph, ncclTopoGetNetDev), and a transfer has one rail at both ends here.
+  [[nodiscard]] int leaving(int domain, int next, int channel) const;
+  [[nodiscard]] bool knows_rails() const { return !rail_.empty(); }
   [[nodiscard]] bool crosses(int from_position, int to_position) const { return domain(from_position) != domain(to_position); }
 
  private:
   static std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
-  std::vector<int> order_, position_, domain_, first_, size_;
+  std::vector<int> order_, position_, domain_, first_, size_, rail_;
   int smallest_ = 0, largest_ = 0;
   bool mesh_ = false;
 };

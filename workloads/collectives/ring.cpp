@@ -21,14 +21,14 @@ int channels_of(const Layout& layout) {
 }
 
 // Through domain d on channel k: local members k, k+1, ..., k-1. The last hop leads to local member k of the next domain over the NIC of
-// local member k: every NIC of a uniform group then carries one flow out and one flow in.
+// local member k, or of the k-th that has a rail in common with the next domain: every NIC of a uniform group then carries one flow out and
+// one flow in.
 void walk_domain(RingWalk& ring, const Layout& layout, int domain) {
   const int size = layout.size(domain), first = layout.first(domain);
+  const int over = layout.domains() > 1 ? layout.member(layout.leaving(domain, (domain + 1) % layout.domains(), ring.channel)) : -1;
   for (int step = 0; step < size; ++step) {
     const int position = first + (ring.channel + step) % size;
-    const bool leaves = step + 1 == size && layout.domains() > 1;
-    ring.stops.push_back(
-        {.member = layout.member(position), .first_block = position, .rail_of = leaves ? layout.member(first + ring.channel) : -1});
+    ring.stops.push_back({.member = layout.member(position), .first_block = position, .rail_of = step + 1 == size ? over : -1});
   }
 }
 
