@@ -154,7 +154,7 @@ std::vector<Held> HeldMemory::on_gpu(const RankMemories& units) const {
   if (workload_.overlap.pp) add_messages(held);
   add_whole_gradients(held);
   if (makes_gradients_anew(workload_, habits_)) add_new_gradients(held);
-  for (const Round& round : rounds_) add_gradients_of(round, units, held);
+  for (const Round& round : rounds_) add_left_behind(round, units, held);
   std::erase_if(held, [](const Held& one) { return one.bytes <= 0; });
   return held;
 }
@@ -238,14 +238,16 @@ void HeldMemory::add_new_gradients(std::vector<Held>& held) const {
   }
 }
 
-void HeldMemory::add_gradients_of(const Round& round, const RankMemories& units, std::vector<Held>& held) const {
-  if (!habits_.added_after_backward) return;
+void HeldMemory::add_left_behind(const Round& round, const RankMemories& units, std::vector<Held>& held) const {
+  if (!habits_.added_after_backward && !habits_.frozen_inputs && !habits_.outputs_kept) return;
   const std::uint32_t last = tasks_[round.last].turn;
   for (std::uint32_t i = round.first; i <= round.last && tasks_[i].turn < last; ++i) {
     const HeldTask& task = tasks_[i];
     if (!makes_weight_gradient(task.slot.kind)) continue;
-    const double bytes = units.at(task.slot.chunk, task.unit, task.slot.microbatch).gradients;
-    held.push_back({MemoryUse::gradients, bytes, at(Edge::turn_begins, turns_[task.turn + 1]), at(Edge::turn_ends, round.last)});
+    const UnitMemory unit = units.at(task.slot.chunk, task.unit, task.slot.microbatch);
+    const Moment from = at(Edge::turn_begins, turns_[task.turn + 1]), to = at(Edge::turn_ends, round.last);
+    held.push_back({MemoryUse::gradients, unit.gradients, from, to});
+    held.push_back({MemoryUse::activations, unit.left, from, to});
   }
 }
 

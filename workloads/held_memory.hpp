@@ -59,7 +59,7 @@ class HeldMemory {
   // backward runs, and in the turn after when overlap.dp_gradients is on. A message between stages has a buffer while the slot before the
   // one that uses it runs, when overlap.pp is on; without it the buffer becomes the input at once. Gradients that are made anew in every
   // step (makes_gradients_anew(), whole_gradients.hpp) are there from the turn behind their unit's backward until the update, those that
-  // are added up after a backward (MemoryHabits) until its last turn.
+  // are added up after a backward (MemoryHabits), and what a unit leaves until then, until its last turn.
   [[nodiscard]] std::vector<Held> on_gpu(const RankMemories& units) const;
   // In the host's memory, from the end of their forward, when their copy out is issued, until their backward begins. A turn stands for the
   // time behind it.
@@ -94,7 +94,7 @@ class HeldMemory {
   void add_messages(std::vector<Held>& held) const;
   void add_whole_gradients(std::vector<Held>& held) const;
   void add_new_gradients(std::vector<Held>& held) const;
-  void add_gradients_of(const Round& round, const RankMemories& units, std::vector<Held>& held) const;
+  void add_left_behind(const Round& round, const RankMemories& units, std::vector<Held>& held) const;
 
   const Workload& workload_;
   const Compiled& compiled_;

@@ -33,6 +33,11 @@ struct Parameters {
   double layers = 0;   // and the layers', without adapters
   double frozen = 0;   // with LoRA: all but the adapters
   [[nodiscard]] double trained() const { return all - frozen; }
+  // Those of embedding, last norm and head; no adapter is theirs.
+  [[nodiscard]] Parameters ends() const {
+    const double adapters = frozen > 0 ? all - frozen : 0, rest = all - adapters - layers;
+    return {rest, 0, 0, frozen > 0 ? rest : 0};
+  }
 };
 [[nodiscard]] inline Parameters parameters_of(const UnitProgram& unit) {
   return {unit.parameters, unit.expert_parameters, unit.layer_parameters, unit.frozen_parameters};

@@ -11,13 +11,14 @@ UnitMemory UnitMemory::with_replicas(const ReplicaSync& sync, const Parameters& 
   UnitMemory all = *this;
   if (!sync.replicated() && !sync.copied) return all;
   const double parameters = what.trained();
-  if (sync.shards_parameters) all.gathered = sync.gathered_bytes(what);
+  const double weights = sync.shards_parameters ? sync.gathered_bytes(what) : 0;
+  if (!in_root) all.gathered = weights;
   if (sync.reduce_each_microbatch || sync.shards_parameters) {  // as autograd makes them, and copied to what is reduced
     const double copy = sync.copied ? parameters * sync.gradient_bytes : 0;
     double reduced = parameters * sync.trained_weight_bytes + copy;
     if (reduced_last && sync.shards_parameters) {  // those that autograd made go before the shard is made
       const double shard = sync.shard(parameters, 0) * sync.gradient_bytes;
-      reduced = std::max(reduced, copy + shard) - (shard_counted ? shard : 0) - all.gathered;
+      reduced = std::max(reduced, copy + shard) - (shard_counted ? shard : 0) - weights;
     }
     all.bucket = std::max(0.0, reduced - gone_before_gradients);
   }

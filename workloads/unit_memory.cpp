@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "workloads/expert_layer.hpp"
+#include "workloads/frozen_weights.hpp"
+#include "workloads/operators/adapters.hpp"
 #include "workloads/operators/shard.hpp"
 #include "workloads/whole_gradients.hpp"
 
@@ -38,7 +40,8 @@ class Sizes {
     // The copies of its weights that autocast makes are kept with the products that read them.
     const double copies = autocasts(workload_) ? unit.program->parameters * weight_ : 0;
     const bool computed_again = recomputed || workload_.recompute.every_second_product();
-    memory.activations = kept + held_up() + (computed_again ? 0 : copies);
+    const double saved = habits_.saves_weights && !computed_again ? unit.program->parameters * weight_ : 0;
+    memory.activations = kept + held_up() + saved + (computed_again ? 0 : copies);
     const bool planned = habits_.planned && recomputed;
     memory.forward_temporary = (planned ? std::min(dropped, planned_tensors(kind)) : dropped) + (computed_again ? copies : 0);
     memory.backward_temporary = (planned ? planned_tensors(kind) : dropped + layer_gradients(kind)) + (computed_again ? copies : 0);
@@ -58,6 +61,10 @@ class Sizes {
       memory.backward_temporary += 4 * states();
     }
     if (kind == LayerKind::experts) add_experts(unit, memory);
+    if (holds_inputs(recomputed)) {  // the gradient of this one's output is the next one's
+      memory.left = 2 * states();
+      memory.backward_temporary -= states();
+    }
     return memory;
   }
 
@@ -86,7 +93,8 @@ class Sizes {
     const double multiplied = bytes_of(workload_.precision.head.value_or(shard_.dense)) / shard_.element;
     const double input = workload_.lora.on() && !remakes() ? 0 : multiplied;  // which the gradient of the table reads, or logits once more
     UnitMemory memory;
-    memory.activations = states() * (autocasts(workload_) ? fp32 / shard_.element : 1) + (autocasts(workload_) ? table() : 0) +
+    memory.left = habits_.outputs_kept ? logits * fp32 : 0;
+    memory.activations = memory.left + norm_input() + (autocasts(workload_) ? table() : 0) +
                          spread_elements() * unfused_norm_bytes(workload_) +
                          (shard_.sp && workload_.fusions.keeps_gathered ? gathered_states() : states()) * input;
     const double of_loss = logits * (fused ? shard_.element : fp32);
@@ -117,8 +125,8 @@ class Sizes {
     const bool apart = habits_.pieces_apart, later = remakes() || apart;
     const double cast = autocasts(workload_) ? table() : 0;
     UnitMemory memory;
-    memory.activations = states() * (autocasts(workload_) ? fp32 / shard_.element : 1) + spread_elements() * unfused_norm_bytes(workload_) +
-                         states() + (workload_.lora.on() || later ? 0 : table()) +
+    memory.activations = norm_input() + spread_elements() * unfused_norm_bytes(workload_) + states() +
+                         (workload_.lora.on() || later ? 0 : table()) +
                          (apart ? workload_.fusions.loss_pieces * (cast + logits * shard_.element) : 0);
     const double by_fusion = fused ? shard_.element : 2 * (shard_.element + fp32);
     const double at_work = apart ? logits * shard_.element : cast + logits * (habits_.loss_bytes > 0 ? habits_.loss_bytes : by_fusion);
@@ -134,6 +142,10 @@ class Sizes {
   // What of a unit's gradients waits for the end of the backward.
   [[nodiscard]] double added_later(const Unit& unit) const {
     return habits_.added_after_backward ? parameters_of(*unit.program).trained() * weight_ : 0;
+  }
+
+  [[nodiscard]] bool in_root(const Unit& unit) const {
+    return habits_.root_unit && (unit.kind == UnitKind::embedding || unit.kind == UnitKind::head);
   }
 
   // Of the gradients that autograd makes of a layer's weights, matrix by matrix, those that lie where tensors of the layer have gone since.
@@ -169,6 +181,9 @@ class Sizes {
     const double up = (mla.q_lora * queries + mla.kv_lora * heads * (mla.qk_nope + mla.v)) / hidden;
     return up + (mla.q_lora > 0 ? mla.q_lora : queries) + mla.kv_lora + mla.qk_rope + heads * mla.v;
   }
+  // Of the last norm, beside what it keeps as several operators.
+  [[nodiscard]] double norm_input() const { return spread_elements() * (autocasts(workload_) ? fp32 : normed_bytes(workload_, shard_)); }
+  [[nodiscard]] bool holds_inputs(bool recomputed) const { return habits_.frozen_inputs && recomputed && workload_.lora.on(); }
   [[nodiscard]] bool remakes() const { return workload_.fusions.remakes_logits; }
   [[nodiscard]] bool accumulates() const { return workload_.fusions.gradient_accumulation; }
   [[nodiscard]] double gates() const { return workload_.model.gated() ? 2 : 1; }
@@ -242,7 +257,8 @@ class Sizes {
   // attention's context, queries, keys and values (unfused: and scores and probabilities).
   [[nodiscard]] double layer_gradients(LayerKind kind) const {
     const auto tokens = static_cast<double>(shard_.tokens);
-    double mlp = tokens * (ffn_width() + static_cast<double>(shard_.ffn));
+    const bool in_place = habits_.activation_in_place && workload_.model.gated() && workload_.fusions.activation;
+    double mlp = tokens * ((in_place ? 0 : ffn_width()) + static_cast<double>(shard_.ffn));
     if (kind == LayerKind::experts) {
       const MoeSpec& moe = *workload_.model.moe;
       mlp = tokens * static_cast<double>(moe.shared) * moe.ffn / static_cast<double>(shard_.tp) * (gates() + 1);
@@ -281,6 +297,7 @@ UnitMemory work_of(const Sizes& sizes, const Unit& unit) {
 
 UnitMemory memory_of(const Sizes& sizes, const Unit& unit) {
   UnitMemory memory = work_of(sizes, unit);
+  memory.in_root = sizes.in_root(unit);
   memory.gradients = sizes.added_later(unit);
   return memory;
 }
@@ -316,7 +333,7 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
   const bool no_copy = main_beside && (autocasts(workload) || (zero == 3 && habits.sharded_master));
   StaticMemory memory;
   const double trained_weights = no_copy ? 0 : shard * sync.trained_weight_bytes;
-  memory.weights = zero == 3 ? sync.frozen_shard_bytes(own) + trained_weights : no_copy ? 0 : sync.gathered_bytes(own);
+  memory.weights = zero == 3 ? frozen_bytes_held(workload, sync, own) + trained_weights : no_copy ? 0 : sync.gathered_bytes(own);
   memory.gradients = kept_gradients(workload, habits, sync, own);
   const double updated = zero > 0 ? shard : trained;
   (workload.optimizer.on_cpu ? memory.host : memory.optimizer) = updated * optimizer_bytes(workload, habits, own);
@@ -324,17 +341,22 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
   if (workload.optimizer.on_cpu) memory.host += updated * (bytes_of(workload.precision.gradients) + sync.trained_weight_bytes);
   if (workload.offload_weights) {  // those that are trained are the new weights already
     memory.host += sync.frozen_shard_bytes(own);
-    memory.weights = 0;
+    memory.weights -= trained_weights;
   }
   if (zero > 0) memory.temporary = zero == 3 ? habits.zero3_bucket_bytes.value_or(habits.bucket_bytes) : habits.bucket_bytes;
-  if (zero == 3 && sync.replicated()) memory.temporary += std::min(habits.live_parameters, own.all) * sync.weight_bytes;
+  // Where layers save their weights until backward, those that are live at its peak are among them.
+  const bool saved = habits.saves_weights && workload.recompute.kind == RecomputeKind::none;
+  if (zero == 3 && sync.replicated() && !saved) memory.temporary += std::min(habits.live_parameters, own.all) * sync.weight_bytes;
   memory.temporary += placeholders;
+  const double root = zero == 3 && habits.root_unit && sync.replicated() ? sync.gathered_bytes(own.ends()) : 0;  // not in the update
+  memory.temporary += root;
   if (zero > 0 && !workload.optimizer.on_cpu) {
     const double at_once = zero == 3 ? std::min(updated, habits.update_at_once.value_or(updated)) : updated;
     memory.update = std::max(0.0, habits.update_bytes * at_once - (zero < 3 ? habits.bucket_bytes : 0));
   }
   if (habits.gathers_copies && (zero == 1 || zero == 2) && sync.replicated()) memory.update += (2 * trained + shard) * sync.weight_bytes;
   if (habits.foreach_update && !workload.optimizer.on_cpu) memory.update += bytes_of(workload.precision.moments) * updated;
+  memory.update = std::max(0.0, memory.update - root);
   const double narrow = bytes_of(workload.precision.compute);
   if (habits.narrow_copies && zero < 3 && narrow < bytes_of(workload.precision.weights)) {
     const int copies = narrow < sync.layer_weight_bytes ? 2 : 1;  // by rows, unless they are kept so, and by columns

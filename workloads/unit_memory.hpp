@@ -50,6 +50,7 @@ struct MemoryHabits {
   // A head in pieces (loss_pieces) is a chain of functions compiled apart: until its backward each keeps its logits and, under autocast,
   // its own cast of the table; there each makes a gradient of the table beside the sum.
   bool pieces_apart = false;
+  bool outputs_kept = false;  // what the model returned, logits in fp32, is held until the backward of its micro-batch is over
   // Of a layer's gathered input (tensor parallelism), the share that its blocks in flight hold up until backward.
   double kept_gathers = 0;
   bool ddp_buckets = false;  // without ZeRO: gradients as autograd makes them lie in buckets beside those that are added up
@@ -65,11 +66,19 @@ struct MemoryHabits {
   // Gradients are given back after the update and made anew by the next backward (zero_grad(set_to_none=True)).
   bool gradients_freed = false;
   bool sharded_master = false;  // ZeRO-3: the shard of the weights is their master copy; there is no other
+  // ZeRO-3: embedding, last norm and head are one unit, the root's, gathered from the first forward until the last backward is over.
+  bool root_unit = false;
+  // With adapters: units of frozen weights hold the input of a layer that is computed again, and with it its gradient, until the backward
+  // of the micro-batch is over (FSDP, however it shards).
+  bool frozen_inputs = false;
   // Below ZeRO-3, products in fewer bits than the weights: two copies of layers' weights in the products' type are kept between steps.
   bool narrow_copies = false;
   // Activations leave chunk by chunk, each while the next forward of its stage runs, and come back into two buffers of a chunk's size that
   // stay for good.
   bool offloads_chunks = false;
+  bool activation_in_place = false;  // a gated MLP's fused activation writes the gradients of its inputs over them
+  // ZeRO-3: products keep the gathered weights that they read until their backward, beside which they are gathered once more for it.
+  bool saves_weights = false;
   bool loads_whole = false;  // ZeRO-3: the whole model lies on the GPU before it is cut into shards, tensor by tensor (no zero.Init)
   // A compiler plans every buffer of the step: weights are gathered and gradients reduced matrix by matrix, gradients are written over what
   // they are of, and what is computed again is there while it is read. The least that the step needs; where there is room it takes more.
@@ -102,6 +111,7 @@ struct UnitMemory {
   // While forward or backward runs: what tensor and context parallelism gather, reduce or pass on.
   double forward_communication = 0, backward_communication = 0;
   double gradients = 0;  // of its weights as they are made, where they stay until the backward of the micro-batch is over
+  double left = 0;       // of its activations and their gradients, what stays behind its backward until that of the micro-batch is over
   double gathered = 0;   // ZeRO-3: its weights, gathered
   double bucket = 0;     // ZeRO-2 and 3: its gradients before they are reduced and sharded
   // Of backward_temporary: given back before the unit makes its weights' gradients; of weight_temporary: itself what is reduced.
@@ -109,6 +119,7 @@ struct UnitMemory {
   // The embedding's gradients are reduced when its backward is over and nothing comes behind it: its weights are gone by then, and the
   // shard that the reduction makes is among the gradients of its turn where those are made anew.
   bool reduced_last = false, shard_counted = false;
+  bool in_root = false;  // with ZeRO-3 its weights are gathered with those of the root's unit, for the whole step (StaticMemory)
   // Of a layer's experts, for every (token, expert) pair that they get: added to the first three by with_tokens.
   double received_activations = 0, received_forward = 0, received_backward = 0;
 

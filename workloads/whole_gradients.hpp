@@ -36,7 +36,7 @@ enum class ChunkGradients : std::uint8_t {
 // Whether a step's one backward makes each unit's gradients, which are given back after the update. With more micro-batches the later ones
 // find those of the first. ZeRO-3 with master weights of its own (DeepSpeed's stage3.py) keeps one buffer for its shard of them.
 [[nodiscard]] bool makes_gradients_anew(const Workload& workload, const MemoryHabits& habits);
-// Of `parameters`: what of their gradients a rank keeps until the update.
+// Of `parameters`: what of their gradients a rank's GPU keeps until the update.
 [[nodiscard]] double kept_gradients(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, const Parameters& what);
 
 // What a chunk's gradients take beside their shard while they lie whole.

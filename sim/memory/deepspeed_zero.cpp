@@ -108,7 +108,8 @@ DeepSpeedZero3::DeepSpeedZero3(const TrainedStage& stage, int shards, AllocatorD
       all_(sum_of(stage.parameters)),
       bucket_(stage.habits.zero3_bucket_bytes.value_or(stage.habits.bucket_bytes)),
       weight_(bytes_of(stage.workload.precision.weights)),
-      gathered_(stage.kind_of.front().size()) {
+      gathered_(stage.kind_of.front().size()),
+      saved_(gathered_.size()) {
   double behind = all_;
   for (std::size_t unit = 0; unit < gathered_.size(); ++unit) {
     behind -= sum_of(stage.tensors_of_unit(unit));
@@ -189,14 +190,23 @@ void DeepSpeedZero3::release(std::size_t unit) {
   device_.give(gathered_[unit]);
 }
 
+bool DeepSpeedZero3::saves(std::size_t unit) const {
+  const workloads::Unit& what = stage_.program.chunks.front()[unit];
+  return stage_.habits.saves_weights && what.kind == workloads::UnitKind::layer && !what.recomputed;
+}
+
 // Kept where its backward comes soon (stage3_max_reuse_distance); a table that the head shares where that comes.
 void DeepSpeedZero3::after_forward(std::size_t unit) {
   const bool table = tied() && unit == 0;
-  if (table ? releases_table() : 2 * behind_[unit] > stage_.habits.live_parameters) release(unit);
+  if (table ? !releases_table() : 2 * behind_[unit] <= stage_.habits.live_parameters) return;
+  if (!saves(unit)) return release(unit);
+  saved_[unit].swap(gathered_[unit]);
+  for (const double size : stage_.tensors_of_unit(unit)) live_ -= size;
 }
 
 void DeepSpeedZero3::leave(std::size_t unit) {
   release(unit);
+  device_.give(saved_[unit]);
   if (tied() && unit + 1 == gathered_.size() && releases_table()) release(0);
 }
 

@@ -60,13 +60,15 @@ class DeepSpeedZero3 : public RankWeights {
   [[nodiscard]] bool gather(std::size_t unit, bool needed);
   [[nodiscard]] bool releases_table() const { return behind_.front() > stage_.habits.live_parameters; }
   void release(std::size_t unit);
+  // Its products keep what they read until their backward (saves_weights).
+  [[nodiscard]] bool saves(std::size_t unit) const;
   void reduce();
 
   const TrainedStage& stage_;
   AllocatorDevice& device_;
   double shards_, all_ = 0, bucket_, weight_, in_bucket_ = 0, live_ = 0;
   std::vector<double> behind_, groups_;  // parameters behind each unit; of each group that is updated at once
-  std::vector<std::vector<Block*>> gathered_;
+  std::vector<std::vector<Block*>> gathered_, saved_;
   Block* waiting_ = nullptr;  // a gradient larger than the bucket
   int in_bucket_now_ = 0;     // gradients
 };

@@ -106,7 +106,7 @@ bool HeldUnits::add_up(int microbatches) {
       const double activations = memories[unit].activations;
       whole = whole && activations * fraction == std::floor(activations * fraction);
       chunk.activations += activations;
-      chunk.gradients += memories[unit].gradients;
+      chunk.left += memories[unit].gradients + memories[unit].left;
     }
     all += chunk.activations;
     std::uint32_t last = -1;
@@ -139,7 +139,7 @@ double HeldUnits::most_in(const PeakSlots& slots, const PeakSlots::Entry& entry)
   const Chunk& chunk = chunks[static_cast<std::size_t>(entry.slot.chunk)];
   const double most = kept_before(slots, *this, entry) + chunk.work[static_cast<std::size_t>(entry.slot.kind)];
   if (entry.slot.kind == Slot::Kind::forward) return most + chunk.activations;
-  return workloads::makes_weight_gradient(entry.slot.kind) ? most + chunk.gradients : most;
+  return workloads::makes_weight_gradient(entry.slot.kind) ? most + chunk.left : most;
 }
 
 void HeldUnits::look_through(const PeakSlots& slots) {
@@ -213,7 +213,7 @@ class Peak {
         compare(entry, kind == Slot::Kind::forward ? k : units - 1 - k, now);
       }
       if (!workloads::makes_weight_gradient(kind)) continue;
-      kept -= own;
+      kept -= own - unit_at(kind, chunk, k).left;
       gradients += unit_at(kind, chunk, k).gradients;
     }
   }

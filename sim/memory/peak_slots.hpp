@@ -55,7 +55,7 @@ struct HeldUnits {
   struct Chunk {
     std::uint32_t first = 0, end = 0;                   // of `units`
     bool first_idle = false;                            // its first unit has nothing to do in the first half of a backward
-    double activations = 0, gradients = 0;              // of a micro-batch; gradients that are added up after its backward
+    double activations = 0, left = 0;                   // of a micro-batch; what stays of them, and gradients, to the end of its backward
     std::array<double, workloads::Slot::kinds> work{};  // [Slot::Kind] most that one of its units holds while it is at work
   };
   std::span<const workloads::UnitMemory> memories;  // distinct ones; must outlive this

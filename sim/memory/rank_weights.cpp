@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "sim/memory/adapted_weights.hpp"
 #include "sim/memory/deepspeed_zero.hpp"
 #include "sim/memory/fully_sharded.hpp"
 #include "sim/memory/main_weights.hpp"
@@ -97,6 +98,7 @@ std::unique_ptr<RankWeights> rank_weights(const TrainedStage& stage, const std::
   const int zero = workload.optimizer.zero_stage, shards = workloads::replica_sync(workload).shard_ranks;
   if (stage.habits.order == workloads::TensorOrder::megatron_2021) return std::make_unique<MainWeights>(stage, own, device);
   if (!stage.torch()) return std::make_unique<NanotronWeights>(stage, own, zero == 0 ? 1 : shards, device);
+  if (workload.lora.on()) return std::make_unique<AdaptedWeights>(stage, workloads::replica_sync(workload), device);
   if (zero == 0) return std::make_unique<WholeWeights>(stage, own, device);
   if (stage.habits.sharded_master) return std::make_unique<FullyShardedWeights>(stage, own, shards, device);
   if (zero == 3) return std::make_unique<DeepSpeedZero3>(stage, shards, device);

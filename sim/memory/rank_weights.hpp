@@ -18,7 +18,7 @@ class RankWeights {
     bool first = true, last = true;  // micro-batch of the step
   };
 
-  explicit RankWeights(const TrainedStage& stage) : tied_(shares_table(stage.workload)) {}
+  explicit RankWeights(const TrainedStage& stage) : tied_(shares_table(stage.workload) && !stage.workload.lora.on()) {}
   virtual ~RankWeights() = default;
   virtual void build() = 0;
   virtual void before_forward(std::size_t /*unit*/) {}

@@ -19,7 +19,10 @@ constexpr double least_by_operators = 2 + 2 * exact_bytes;
 class TorchWriter : private TorchOperators {
  public:
   TorchWriter(const Workload& workload, const workloads::MemoryHabits& habits, UnitTensors& made)
-      : TorchOperators(workload, made), selective_(workload.recompute.every_second_product()), loss_bytes_(habits.loss_bytes) {}
+      : TorchOperators(workload, made),
+        selective_(workload.recompute.every_second_product()),
+        loss_bytes_(habits.loss_bytes),
+        in_place_(habits.activation_in_place) {}
 
   // Of a table that is the head's too autograd adds this gradient to the head's.
   void embedding(bool own_gradient) {
@@ -235,9 +238,12 @@ class TorchWriter : private TorchOperators {
     for (const int tensor : {narrow, product_, last_weight_}) give(tensor);
     int gate = -1, part = -1;
     if (gated_mlp()) {
-      const int active = take(wide(s_.ffn)), up = take(wide(s_.ffn));
-      for (const int tensor : {product, up_, active_}) give(tensor);
-      if (active_ < 0) give(gate_);
+      const bool over = in_place_ && active_ < 0;
+      const int active = over ? gate_ : take(wide(s_.ffn)), up = over ? up_ : take(wide(s_.ffn));
+      give(product);
+      if (!over) give(up_);
+      give(active_);
+      if (!over && active_ < 0) give(gate_);
       part = to_residual(product_backward(s_.ffn, second_.casts[1], second_.weights[1]));
       give(up);
       gate = active;
@@ -301,6 +307,7 @@ class TorchWriter : private TorchOperators {
 
   bool selective_;
   double loss_bytes_;
+  bool in_place_;  // the activation's gradients
   NormedInput first_, second_;
   int query_ = -1, key_ = -1, value_ = -1, context_ = -1, statistics_ = -1, attended_weight_ = -1, middle_ = -1;
   int gate_ = -1, up_ = -1, active_ = -1, product_ = -1, last_weight_ = -1, last_product_ = -1;

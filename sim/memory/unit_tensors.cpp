@@ -1,5 +1,6 @@
 #include "sim/memory/unit_tensors.hpp"
 
+#include "sim/memory/adapted_tensors.hpp"
 #include "sim/memory/expert_tensors.hpp"
 #include "sim/memory/megatron_2021_tensors.hpp"
 #include "sim/memory/nanotron_tensors.hpp"
@@ -169,13 +170,14 @@ bool knows_tensors(const Workload& workload, const workloads::MemoryHabits& habi
   const bool order = !schedule.splits_backward() && !schedule.mirrors() && !workload.overlap.ep;
   if (workload.recompute.shards_inputs && habits.order != workloads::TensorOrder::megatron_2021) return false;
   if (!layers || !products || !order || workload.precision.activation_input) return false;
-  if (workload.optimizer.muon() || workload.lora.on() || workload.precision.param_gather || workload.fusions.remakes_logits) return false;
   const bool torch = habits.order == workloads::TensorOrder::torch;
+  if (workload.optimizer.muon() || (workload.lora.on() && !torch) || workload.precision.param_gather || workload.fusions.remakes_logits)
+    return false;
   if (!torch && (workload.optimizer.on_cpu || workload.fusions.loss_pieces > 1)) return false;
   if (!workload.fusions.activation && workload.fusions.activation_kept > 0) return false;
   if (habits.order == workloads::TensorOrder::megatron_2021) return knows_megatron_2021(workload);
   if (workload.attention != workloads::Attention::flash) return false;
-  if (torch) return plain(model) && knows_torch_tensors(workload, habits);
+  if (torch) return plain(model) && (workload.lora.on() ? knows_adapted_tensors(workload, habits) : knows_torch_tensors(workload, habits));
   if (workload.optimizer.zero_stage > 1 || workloads::unfused_norm_bytes(workload) > 0 || (workload.fusions.keeps_gathered && shard.sp))
     return false;
   if (habits.order != workloads::TensorOrder::nanotron) return knows_megatron(workload, habits);
@@ -211,7 +213,7 @@ UnitTensors in_order_of(workloads::TensorOrder order, const Workload& workload, 
     case TensorOrder::nanotron:
       return nanotron_tensors(workload, unit);
     case TensorOrder::torch:
-      return torch_tensors(workload, habits, unit);
+      return workload.lora.on() ? adapted_tensors(workload, habits, unit) : torch_tensors(workload, habits, unit);
     case TensorOrder::megatron_core:
       break;
   }

@@ -115,6 +115,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "nous-torchtitan",
                                              "optimum-habana",
                                              "paddle-2023",
+                                             "peft-fsdp",
                                              "picotron",
                                              "prime-rl",
                                              "prime-rl-eager",

@@ -43,6 +43,29 @@ TEST(RandomPeaks, AreEqualByFormulaAndOnTheTimeline) {
   }
 }
 
+// Where units leave something behind their backward, and the root's unit stays gathered, also slot by slot.
+TEST(RandomPeaks, AreEqualWithAdaptersUnderFsdp) {
+  std::mt19937 random(7);
+  const auto pick = [&random](auto... from) { return std::array{from...}[random() % sizeof...(from)]; };
+  for (int i = 0; i < 60; ++i) {
+    const int pp = pick(1, 1, 2), dp = pick(1, 2, 4), microbatches = pick(1, 2, 3);
+    const char *held = pick("true", "true", "false"), *kept = pick("true", "false"), *root = pick("true", "false");
+    const std::string text = fmt::format(
+        "model: {{layers: 4, hidden: 1024, heads: 16, kv_heads: 4, ffn: 4096, activation: swiglu, vocab: {}, positions: rope}}\n"
+        "cluster: dgx-h100-ndr400\ngpus: {}\nparallel: {{tp: 1, pp: {}, dp: {}}}\nbatch: {{global: {}, micro: 1, sequence: {}}}\n"
+        "precision: bf16\nrecompute: {}\noptimizer: {{sharding: {}}}\nlora: {{rank: 8, dropout: 0.1{}}}\n"
+        "software: {{like: peft-fsdp, memory: {{frozen_inputs: {}, outputs_kept: {}, root_unit: {}}}}}\nsimulation: {{granularity: {}}}\n",
+        pick(0, 32000, 128000), pp * dp, pp, dp, microbatches * dp, pick(1024, 4096), pick("none", "full", "full"), pick("none", "zero3"),
+        pick("", ", base: nf4"), held, kept, root, pick("stage", "layer", "operator"));
+    expect_equal_peaks(text);
+    const sim::Job job = job_of(text);
+    const workloads::Compiled compiled = workloads::compile(job.workload);
+    EXPECT_EQ(fullest_of_stages(sim::predicted_memory(job, compiled, true), pp),
+              fullest_of_stages(sim::predicted_memory(job, compiled, false), pp))
+        << text;
+  }
+}
+
 // Where one micro-batch makes its gradients anew, under autocast and with FSDP2's buffers, also on one GPU.
 TEST(RandomPeaks, AreEqualWithGradientsMadeAnew) {
   std::mt19937 random(5);

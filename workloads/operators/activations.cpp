@@ -67,7 +67,7 @@ double column_adapter_bytes(const Workload& workload, const Shard& shard, std::s
 double outside_tensor_parallel(const Workload& workload, const Shard& shard, double copies) {
   const bool kept = !workload.recompute.drops(RecomputeModule::layernorm);
   const double of_norm = kept ? unfused_norm_bytes(workload) : 0;
-  const double per_element = shard.element + of_norm + (shard.dropout ? mask_byte : 0) + in_fp32(workload, shard);
+  const double per_element = normed_bytes(workload, shard) + of_norm + (shard.dropout ? mask_byte : 0) + in_fp32(workload, shard);
   const double inputs = kept ? static_cast<double>(kept_inputs(workload, shard)) * saved_input(shard) * copies : 0;
   return (static_cast<double>(shard.spread_tokens) * per_element + inputs) * static_cast<double>(shard.hidden);
 }

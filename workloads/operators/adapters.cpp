@@ -172,6 +172,10 @@ bool fuses_adapters(const Workload& workload, const Shard& shard) {
   return workload.fusions.fused_adapters && shard.tp == 1 && adapter_input_element(workload, shard) <= shard.element;
 }
 
+double normed_bytes(const Workload& workload, const Shard& shard) {
+  return workload.lora.on() && unfused_norm_bytes(workload) > 0 ? 0 : shard.element;
+}
+
 // A byte by PyTorch's kernel, a bit by Transformer Engine's (common/dropout/dropout.cu).
 double adapter_mask_bytes(const Workload& workload, const Shard& shard) { return fuses_adapters(workload, shard) ? 1.0 / 8 : 1; }
 

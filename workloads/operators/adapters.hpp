@@ -30,6 +30,10 @@ enum class Side : std::uint8_t { column, row };
 // Of the mask of each element that dropout keeps.
 [[nodiscard]] double adapter_mask_bytes(const Workload& workload, const Shard& shard);
 
+// Of an element that a norm reads, what it keeps in 16 bits: its input, or as several operators what its weight multiplies, for the
+// gradient of a weight that is not frozen.
+[[nodiscard]] double normed_bytes(const Workload& workload, const Shard& shard);
+
 // Puts the layer's adapters into its section: behind its forward, before its backward. `linear` is what one GPU has of the layer.
 void add_adapters(Section& section, const Workload& workload, const Shard& shard, const Linear& linear, Side side,
                   const std::string& where);

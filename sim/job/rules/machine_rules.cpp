@@ -143,6 +143,13 @@ const Rule loads_whole{"software.memory.loads_whole",
                                         "software: {memory: {loads_whole: false}}"};
                        }};
 
+const Rule saved_weights{
+    "software.memory.saves_weights",
+    [](const Workload& w, const System& system) { return !system.software.memory.habits.saves_weights || w.optimizer.zero_stage == 3; },
+    [](const Workload&, const System&) {
+      return Refusal{"saves_weights without zero3: weights that are whole are not gathered", "software: {memory: {saves_weights: false}}"};
+    }};
+
 const Rule host_updates{
     "optimizer.device",
     [](const Workload& w, const System& system) { return !w.optimizer.on_cpu || system.cluster.host_memory.bytes_per_s > 0; },
@@ -170,6 +177,7 @@ std::vector<Rule> machine_rules() {
           room_for_states,
           fused_casts,
           loads_whole,
+          saved_weights,
           host_updates};
 }
 
