@@ -250,7 +250,7 @@ const Keys<Software>& software_keys() {
       K("zeroes_gradients", kernels(&KernelFusions::zeroes_gradients), truth(),
         "The buffer of all gradients is set to zero once per step."),
       K("casts_weights", kernels(&KernelFusions::casts_weights), truth(),
-        "Products in 8 or 4 bits: weights are cast once per step, as they are and transposed."),
+        "Products in 8 or 4 bits: weights are cast once per step, as they are and transposed; else in each pass, by recipes but delayed."),
       K("fused_casts", kernels(&KernelFusions::fused_casts), truth(),
         "Products in 8 bits whose scales are known before: norms, and gated activations of dense MLPs, write what products read."),
       K("transposes_frozen", kernels(&KernelFusions::transposes_frozen), truth(),

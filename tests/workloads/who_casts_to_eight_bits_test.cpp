@@ -85,6 +85,64 @@ TEST(FrozenWeights, KeptInEightBitsAreNotCast) {
   EXPECT_EQ(weights_cast(kept), 2e9 * (2 + 2)) << "trained";
 }
 
+// torchao's scales are found from what is there: a weight of 16 bits is read for the largest value, read and written by rows in forward,
+// and read and written by columns in backward, 2 + 2 + 1 and 2 + 1 bytes (torchao/testing/training/roofline_utils.py, tensorwise).
+TEST(WeightsInEightBits, AreCastInEachPassUnlessOnceAStep) {
+  Workload workload = in_eight_bits();
+  workload.precision.recipe = Scaling::tensorwise;
+  const BlockProgram anew = layer_program(workload, false);
+  EXPECT_EQ(find(anew.forward, "mlp_fc2 weight cast").bytes, ffn * hidden * (2 + 2 + 1));
+  EXPECT_EQ(find(anew.forward, "mlp_fc2 weight cast").kernels, 2);
+  EXPECT_EQ(find(anew.backward, "mlp_fc2 weight cast").bytes, ffn * hidden * (2 + 1));
+  EXPECT_EQ(find(anew.backward, "mlp_fc1 weight cast").bytes, 2 * ffn * hidden * (2 + 1));
+  workload.precision.recipe = Scaling::mxfp8;
+  EXPECT_EQ(find(layer_program(workload, false).forward, "mlp_fc2 weight cast").bytes, ffn * hidden * (2 + 1 + 1.0 / 32));
+  workload.precision.recipe = Scaling::delayed;
+  EXPECT_FALSE(has(layer_program(workload, false).forward, "mlp_fc2 weight cast")) << "scales are known before";
+  workload.precision.recipe = Scaling::tensorwise;
+  workload.fusions.casts_weights = true;
+  EXPECT_FALSE(has(layer_program(workload, false).forward, "mlp_fc2 weight cast"));
+  EXPECT_FALSE(has(layer_program(workload, false).backward, "mlp_fc2 weight cast"));
+}
+
+// Cast before it is gathered, a weight comes by rows: backward's product reads a transposed copy, of a byte in and a byte out.
+TEST(WeightsInEightBits, GatheredInThemAreTransposedForBackward) {
+  Workload workload = in_eight_bits();
+  workload.precision.recipe = Scaling::tensorwise;
+  workload.precision.param_gather = DType::fp8;
+  workload.optimizer.zero_stage = 3;
+  const BlockProgram gathered = layer_program(workload, false);
+  EXPECT_FALSE(has(gathered.forward, "mlp_fc2 weight cast"));
+  EXPECT_FALSE(has(gathered.backward, "mlp_fc2 weight cast"));
+  EXPECT_EQ(find(gathered.backward, "mlp_fc2 weight transpose").bytes, ffn * hidden * 2);
+}
+
+// A layer that is computed again casts again, but for the last product, which nobody computes again.
+TEST(WeightsInEightBits, AreCastAgainForProductsThatAreComputedAgain) {
+  Workload workload = in_eight_bits();
+  workload.precision.recipe = Scaling::tensorwise;
+  workload.recompute.stops_early = true;
+  const BlockProgram again = layer_program(workload, true);
+  EXPECT_EQ(find(again.recompute, "mlp_fc1 weight cast").bytes, 2 * ffn * hidden * (2 + 2 + 1));
+  EXPECT_FALSE(has(again.recompute, "mlp_fc2 weight cast"));
+}
+
+// The kernel that makes a tensor finds its largest value where one graph has both: one read of two. Attention's output comes from a kernel
+// of its own, and the gradient of the layer's output from the next layer.
+TEST(LargestValues, AreFoundByWhatACompilerFuses) {
+  Workload workload = in_eight_bits();
+  workload.precision.recipe = Scaling::tensorwise;
+  workload.fusions.compiled = true;
+  const BlockProgram compiled = layer_program(workload, false);
+  for (const char* name : {"qkv cast", "mlp_fc1 cast"})
+    EXPECT_EQ(find(compiled.forward, name).bytes, cast_tokens * hidden * (2 + 2)) << name;
+  EXPECT_EQ(find(compiled.forward, "mlp_fc2 cast").bytes, cast_tokens * ffn * (2 + 2));
+  EXPECT_EQ(find(compiled.forward, "attention_projection cast").bytes, cast_tokens * hidden * (2 + 2 + 2));
+  EXPECT_EQ(find(compiled.backward, "mlp_fc1 cast").bytes, cast_tokens * 2 * ffn * (2 + 2));
+  EXPECT_EQ(find(compiled.backward, "attention_projection cast").bytes, cast_tokens * hidden * (2 + 2));
+  EXPECT_EQ(find(compiled.backward, "mlp_fc2 cast").bytes, cast_tokens * hidden * (2 + 2 + 2));
+}
+
 // Read and written once for each product of backward.
 TEST(FrozenWeights, MayBeTransposedAnew) {
   Workload workload = with_adapters();

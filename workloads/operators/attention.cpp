@@ -293,16 +293,18 @@ Section core_attention(const Workload& workload, const Shard& shard) {
 std::vector<Section> attention_sections(const Workload& workload, const Shard& shard) {
   if (workload.model.mla) return latent_attention_sections(workload, shard);
   const bool bias = workload.model.projection_bias();
-  const Linear qkv{"qkv",
-                   shard.tokens,
-                   shard.query_width + 2 * shard.kv_width,
-                   shard.hidden,
-                   workload.model.qkv_bias(),
-                   workload.fusions.separate_qkv ? 3 : 1,
-                   qkv_adapters(workload, shard),
-                   norm_casts(workload, shard)};
-  const Linear projection{
-      "attention_projection", shard.tokens, shard.hidden, shard.query_width, bias, 1, projection_adapters(workload, shard)};
+  Linear qkv{"qkv",
+             shard.tokens,
+             shard.query_width + 2 * shard.kv_width,
+             shard.hidden,
+             workload.model.qkv_bias(),
+             workload.fusions.separate_qkv ? 3 : 1,
+             qkv_adapters(workload, shard),
+             norm_casts(workload, shard)};
+  qkv.input_beside = true;
+  qkv.gradient_beside = workload.model.positions == Positions::rope;
+  Linear projection{"attention_projection", shard.tokens, shard.hidden, shard.query_width, bias, 1, projection_adapters(workload, shard)};
+  projection.gradient_beside = true;  // the sum of the residual's and the norm's
   std::vector<Section> sections{part_of(RecomputeModule::layernorm, norm_before(workload, shard, "input_norm")),
                                 makes(LayerOutput::linear_qkv, column_parallel(workload, shard, qkv, "attention"))};
   if (workload.model.qk_norm) sections.push_back(makes(LayerOutput::linear_qkv, head_norms(workload, shard)));

@@ -28,6 +28,11 @@ bool sums_pairs(const Item& item) {
   return op != nullptr && op->name == "unpermute";
 }
 
+bool is_weight_cast(const Item& item) {
+  const auto* op = std::get_if<Operator>(&item);
+  return op != nullptr && op->name.ends_with(weight_cast);
+}
+
 // The output of the layer's last product is read by nobody in backward (what a dropout behind it needs is its mask), but for that of
 // experts, which the gradient of their weights in the sum reads: there nobody reads the sum.
 std::vector<Item> without_last_product(std::vector<Item> items) {
@@ -40,6 +45,7 @@ std::vector<Item> without_last_product(std::vector<Item> items) {
     return op != nullptr && op->cls == OperatorClass::gemm;
   });
   if (last != items.rend()) items.erase(std::prev(last.base()), items.end());
+  if (!items.empty() && is_weight_cast(items.back())) items.pop_back();
   return items;
 }
 
@@ -77,7 +83,12 @@ void narrow(Item& item, double share) {
   auto& op = std::get<Operator>(item);
   op.flops *= share;
   op.bytes *= share;
-  op.n = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(op.n) * share));
+  if (op.cls == OperatorClass::gemm) op.n = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(op.n) * share));
+}
+
+// Or the cast of the weights that it reads.
+bool is_product_of(const Operator& op, const std::string& layer) {
+  return (op.cls == OperatorClass::gemm && op.name == layer) || op.name == layer + weight_cast;
 }
 
 // Attention is kept; of queries, keys and values the keys come again, of fc1's two halves one, and the projection of attention. Products in
@@ -90,9 +101,9 @@ std::vector<Item> other_products(const Workload& workload, const Shard& shard, s
     const auto* op = std::get_if<Operator>(&item);
     if (op != nullptr && (op->cls == OperatorClass::attention || op->name == ring_joining)) continue;
     if (std::holds_alternative<RingAttention>(item)) continue;
-    if (op != nullptr && op->cls == OperatorClass::gemm && keeps) {
-      if (op->name == "qkv") narrow(item, keys);
-      if (op->name == "mlp_fc1") narrow(item, 0.5);
+    if (op != nullptr && keeps) {
+      if (is_product_of(*op, "qkv")) narrow(item, keys);
+      if (is_product_of(*op, "mlp_fc1")) narrow(item, 0.5);
     }
     again.push_back(std::move(item));
   }

@@ -21,6 +21,26 @@ Operator gemm(const std::string& name, Pass pass, DType type, std::int64_t m, st
   return op;
 }
 
+bool is_narrow(DType type) { return type == DType::fp8 || type == DType::fp4; }
+
+// Scales that are found from the values, by a stack that does not cast weights once a step: torchao, whose module casts in forward and in
+// backward (torchao/float8/float8_linear.py; the traffic as in its own testing/training/roofline_utils.py).
+bool casts_each_pass(const Workload& workload, DType type) {
+  return is_narrow(type) && !workload.fusions.casts_weights && workload.precision.recipe != Scaling::delayed;
+}
+bool gathered_narrow(const Workload& workload, DType type) { return workload.precision.param_gather == type; }
+
+// What comes in 8 bits has one order, and `_scaled_mm` reads its second matrix by columns (torchao's preprocess_addmm).
+bool transposes_weights(const Workload& workload, DType type) {
+  const bool gathered = casts_each_pass(workload, type) && gathered_narrow(workload, type);
+  return (gathered && workload.precision.recipe == Scaling::tensorwise) ||
+         (workload.fusions.transposes_frozen && keeps_frozen(workload, type));
+}
+double recast_bytes(const Workload& workload, DType type) {
+  const bool come_cast = gathered_narrow(workload, type) || keeps_frozen(workload, type);
+  return casts_each_pass(workload, type) && !come_cast ? product_weight_bytes(workload) : 0;
+}
+
 }  // namespace
 
 Operator product(const std::string& name, Pass pass, DType type, double element, std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -42,7 +62,8 @@ LinearKind kind_of(const Workload& workload, const Shard& shard, DType type) {
           .added = added_share(workload),
           .frozen = workload.lora.on(),
           .nf4 = workload.lora.on() && workload.lora.nf4,
-          .transposes = fusions.transposes_frozen && keeps_frozen(workload, type),
+          .transposes = transposes_weights(workload, type),
+          .recast = recast_bytes(workload, type),
           .keeps_gathered = keeps_gathered,
           .compiled = fusions.compiled,
           .by_product = shard.tp > 1 && (shard.sp ? fusions.gathers_by_product : fusions.reduces_by_product),
@@ -84,8 +105,6 @@ std::vector<Item> hidden_collective(const Shard& shard, const std::string& where
 
 namespace {
 
-bool is_narrow(DType type) { return type == DType::fp8 || type == DType::fp4; }
-
 // Bytes of scales beside each value of 8 bits: fp32 for 128, or E8M0 for 32.
 double scale_bytes(Scaling recipe) {
   constexpr double fp32 = 4, values_of_block = 128, values_of_mx = 32;
@@ -102,11 +121,13 @@ double written_by_cast(const LinearKind& kind, bool transposed) {
 
 // 8- and 4-bit layers: read in 16 bits (twice where the scale is the tensor's own), written as is for one product and transposed for the
 // other, that of a weight gradient. What is gathered over tp afterwards is cast where it lies spread, and transposed behind the gather.
-void add_cast(std::vector<Item>& items, const LinearKind& kind, const std::string& name, Pass pass, double elements, bool transposed) {
+// A compiler has the kernel that makes a tensor find its largest value (Inductor's extract_input_node_reduction_ranges).
+void add_cast(std::vector<Item>& items, const LinearKind& kind, const std::string& name, Pass pass, double elements, bool transposed,
+              bool beside) {
   if (!is_narrow(kind.type)) return;
-  const bool own = kind.recipe == Scaling::tensorwise;
-  items.emplace_back(
-      memory_bound(name + " cast", elements * ((own ? 2 : 1) * kind.element + written_by_cast(kind, transposed)), pass, own ? 2 : 1));
+  const bool own = kind.recipe == Scaling::tensorwise, reads_twice = own && !(kind.compiled && beside);
+  items.emplace_back(memory_bound(name + " cast", elements * ((reads_twice ? 2 : 1) * kind.element + written_by_cast(kind, transposed)),
+                                  pass, own ? 2 : 1));
 }
 void add_transpose(std::vector<Item>& items, const LinearKind& kind, const std::string& name, double elements) {
   if (!is_narrow(kind.type) || by_blocks(kind.recipe) || kind.frozen) return;
@@ -146,6 +167,15 @@ void add_weight_transpose(std::vector<Item>& items, const LinearKind& kind, cons
       memory_bound(linear.name + " weight transpose", weights * 2 * bytes_of(kind.type), Pass::backward_input, linear.products));
 }
 
+// Forward finds the scale, which backward has kept, where it is the tensor's own; each pass writes the order that its product reads.
+void add_weight_cast(std::vector<Item>& items, const LinearKind& kind, const Linear& linear, Pass pass) {
+  if (kind.recast == 0) return;
+  const double weights = static_cast<double>(linear.n * linear.k);
+  const int reads = kind.recipe == Scaling::tensorwise && pass == Pass::forward ? 2 : 1;
+  const double bytes = weights * (reads * kind.recast + bytes_of(kind.type) + scale_bytes(kind.recipe));
+  items.emplace_back(memory_bound(linear.name + weight_cast, bytes, pass, reads * linear.products));
+}
+
 // What tensor parallelism adds around the products of one linear layer. The spread shares are those of the tokens that a GPU holds before
 // a gather, 1 without one.
 struct Around {
@@ -160,7 +190,7 @@ void add_input(std::vector<Item>& items, const LinearKind& kind, const Linear& l
   const double here = gathers ? elements * around.spread : elements;
   if (narrow && !linear.cast_input) {
     add_autocast(items, kind, linear, Pass::forward, here);
-    add_cast(items, kind, linear.name, Pass::forward, here, !gathers);
+    add_cast(items, kind, linear.name, Pass::forward, here, !gathers, linear.input_beside);
   }
   items.insert(items.end(), around.gather_input.begin(), around.gather_input.end());
   if (!narrow) add_autocast(items, kind, linear, Pass::forward, elements);
@@ -176,15 +206,17 @@ Section linear_section(const LinearKind& kind, const Linear& linear, const Aroun
   section.parameters = static_cast<double>(linear.n * linear.k) + (linear.bias ? static_cast<double>(linear.n) : 0.0);
   add_input(section.forward, kind, linear, around, input);
   add_dequantised(section.forward, kind, linear, Pass::forward);
+  add_weight_cast(section.forward, kind, linear, Pass::forward);
   section.forward.emplace_back(
       separated(product(linear.name, Pass::forward, kind.type, kind.element, linear.m, linear.n, linear.k), linear));
   append(section.forward, around.reduce_output);
   if (!linear.cast_gradient)
     add_cast(section.backward, kind, linear.name, Pass::backward_input, gathers_gradient ? output * around.spread : output,
-             !gathers_gradient);
+             !gathers_gradient, linear.gradient_beside);
   append(section.backward, around.gather_gradient);
   append(section.backward, around.gather_input_again);
   add_dequantised(section.backward, kind, linear, Pass::backward_input);
+  add_weight_cast(section.backward, kind, linear, Pass::backward_input);
   if (kind.transposes) add_weight_transpose(section.backward, kind, linear);
   section.backward.emplace_back(
       separated(product(linear.name, Pass::backward_input, kind.type, kind.element, linear.m, linear.k, linear.n), linear));
@@ -304,6 +336,9 @@ Section grouped_linear(const Workload& workload, const Shard& shard, const Linea
       op->grouped = grouped_kernel(workload, shard);
       if (!workload.fusions.grouped_gemm) op->kernels *= groups;
     } else if (op->name == linear.name + " cast") {
+      if (!workload.fusions.grouped_gemm) op->kernels *= groups;
+    } else if (op->name == linear.name + weight_cast || op->name == linear.name + " weight transpose") {
+      op->bytes *= groups;
       if (!workload.fusions.grouped_gemm) op->kernels *= groups;
     } else if (op->name == linear.name + " gradient accumulation") {
       op->bytes *= groups;

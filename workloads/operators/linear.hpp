@@ -19,7 +19,8 @@ struct LinearKind {
   double added;      // elsewhere: of the micro-batches, those whose gradients are added to others
   bool frozen;       // weights have no gradients
   bool nf4;          // and are kept in 4 bits
-  bool transposes;   // or as products read them, and are transposed for each of backward
+  bool transposes;   // they come as products of forward read them, and are transposed for each of backward
+  double recast;     // bytes of a weight that each pass casts anew to the product's type; 0: none does
   bool keeps_gathered;
   bool compiled;
   bool by_product;  // separate products have collectives of their own

@@ -55,7 +55,9 @@ std::vector<Section> mlp_sections(const Workload& workload, const Shard& shard) 
   const bool casts = workload.fusions.activation && workload.model.gated() && fuses_casts(workload, shard);
   fc1.cast_input = norm_casts(workload, shard);
   fc1.cast_gradient = casts;
-  const Linear fc2{"mlp_fc2", shard.tokens, shard.hidden, shard.ffn, bias, 1, fc2_adapters(workload, shard), casts};
+  fc1.input_beside = fc1.gradient_beside = true;
+  Linear fc2{"mlp_fc2", shard.tokens, shard.hidden, shard.ffn, bias, 1, fc2_adapters(workload, shard), casts};
+  fc2.input_beside = true;  // its gradient comes from the next layer, which is a graph of its own
   const auto mlp = [](Section section) { return part_of(RecomputeModule::mlp, std::move(section)); };
   const RecomputeModule of_activation = workload.recompute.drops(RecomputeModule::mlp) ? RecomputeModule::mlp : RecomputeModule::mlp_act;
   std::vector<Section> sections{part_of(RecomputeModule::layernorm, norm_before(workload, shard, "post_norm")),

@@ -56,6 +56,9 @@ inline constexpr std::string_view exchange_copies = "exchange_copies";
 // In the place of what frozen weights have no gradients for: it takes no time.
 [[nodiscard]] Operator frozen(std::string name);
 
+// Behind the name of the layer whose weights a pass casts anew to 8 or 4 bits.
+inline constexpr const char* weight_cast = " weight cast";
+
 // y = x w over m tokens with k inputs and n outputs on this GPU.
 struct Linear {
   std::string name;
@@ -65,6 +68,8 @@ struct Linear {
   std::vector<std::int64_t> adapters = {};  // columns on this GPU of what each adapter beside it adds to
   bool cast_input = false;                  // what makes x writes it in the product's type
   bool cast_gradient = false;               // what makes the gradient of y likewise
+  bool input_beside = false;                // what makes x is compiled in one graph with this layer, and is no product or attention
+  bool gradient_beside = false;             // what makes the gradient of y likewise
 };
 
 // Tensor-parallel linear layers with the collectives where Megatron-LM places them (Shoeybi et al. 2019, Korthikanti et al. 2022 figure 5).
