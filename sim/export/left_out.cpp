@@ -104,7 +104,10 @@ class Comparison {
     const auto value = expected_.find(leaf);
     if (value != expected_.end()) return {leaf, value->second};
     const auto section = job_.resolved.document().find_path(leaf);  // "model", of which the leaves are below
-    return {leaf, section ? in_flow_style(*section) : ""};
+    if (section) return {leaf, in_flow_style(*section)};
+    // What the job has not is taken back with the section that has it.
+    const auto whole = job_.resolved.document().find(section_name);
+    return whole && whole->is_map() ? LeftOut{section_name, in_flow_style(*whole)} : LeftOut{leaf, ""};
   }
 
   [[nodiscard]] std::vector<std::string> different(const Node& document) const {

@@ -95,10 +95,17 @@ void write_recompute(const Workload& work, Toml& toml) {
   if (kind == RecomputeKind::selective) toml.text("selective_ac_option", "op");
 }
 
+void write_float8(const workloads::Precision& precision, Toml& toml) {
+  if (precision.compute != DType::fp8 || precision.param_gather != DType::fp8) return;
+  toml.table("float8");
+  toml.truth("enable_fsdp_float8_all_gather", true);
+}
+
 void write_job(const Job& job, std::ostream& out) {
   out << "# " << job.name << ". Data, tokenizer and learning rate are yours to add.\n";
   Toml toml(out);
   write_model(job, toml);
+  write_float8(job.workload.precision, toml);
   write_training(job.workload, toml);
   write_parallelism(job.workload, toml);
   write_recompute(job.workload, toml);

@@ -148,15 +148,28 @@ bool names(const Node& words, const char* wanted) {
   return false;
 }
 
+// torchao's Float8Linear finds scales from the values (torchtitan/components/quantization/float8.py): of whole tensors unless a recipe is
+// named, whose weights alone can be gathered in 8 bits.
+void read_float8(Fields& fields, Draft& draft) {
+  const auto recipe = fields.take_any({"quantize.linear.float8.recipe_name", "float8.recipe_name"});
+  const bool gathered = fields.truth("float8.enable_fsdp_float8_all_gather", false) ||
+                        fields.truth("quantize.linear.float8.enable_fsdp_float8_all_gather", false);
+  draft.set("precision.recipe", "tensorwise");
+  if (recipe && recipe->as_string() != "tensorwise")
+    draft.infer(fmt::format("precision.recipe: tensorwise, in the place of {}", recipe->as_string()));
+  if (gathered) draft.set("precision.param_gather", "fp8");
+}
+
 void read_titan_precision(Fields& fields, Draft& draft) {
   const auto converters = fields.take("model.converters");
   const bool float8 = fields.truth("float8.enable_float8_linear", false) || (converters && names(*converters, "float8"));
   const std::string parameters = fields.word("training.mixed_precision_param", "bfloat16"),
                     reduced = fields.word("training.mixed_precision_reduce", "float32");
   const std::string type = parameters == "float32" ? "fp32" : float8 ? "fp8" : "bf16";
-  if (reduced == "float32") return draft.set("precision", type);
+  if (reduced == "float32" && type != "fp8") return draft.set("precision", type);
   draft.set("precision.compute", type);
-  draft.set("precision.gradients", "bf16");
+  if (reduced != "float32") draft.set("precision.gradients", "bf16");
+  if (type == "fp8") read_float8(fields, draft);
 }
 
 void read_recompute(Fields& fields, const TitanDegrees& degrees, Draft& draft) {

@@ -141,6 +141,24 @@ TEST(PartsOfAPlan, FusedPermutationsGoToMegatronAndBack) {
   }
 }
 
+// torchao's float8: gathers in 8 bits have a key, scales of whole tensors are what it does, others are told apart.
+TEST(PartsOfAPlan, GathersInEightBitsGoToTorchtitanAndBack) {
+  const auto of = [](const std::string& precision) {
+    return load_job({"llama3-8b-8-h100", {{"precision", precision}, {"optimizer", "{kind: adam, sharding: zero3}"}}, {}});
+  };
+  const auto says_precision = [](const LeftOut& one) { return one.key.starts_with("precision"); };
+  const Job job = of("{compute: fp8, recipe: tensorwise, param_gather: fp8}");
+  const std::string text = text_of("torchtitan", job);
+  const ReadBack back = read_back(job, "torchtitan", text);
+  EXPECT_TRUE(back.otherwise.empty()) << text;
+  EXPECT_TRUE(std::ranges::none_of(back.left_out, says_precision)) << text;
+  EXPECT_EQ(imported("torchtitan", text, back.left_out).workload.precision.param_gather, workloads::DType::fp8);
+  const Job delayed = of("fp8");
+  const ReadBack otherwise = read_back(delayed, "torchtitan", text_of("torchtitan", delayed));
+  EXPECT_TRUE(otherwise.otherwise.empty());
+  EXPECT_TRUE(std::ranges::any_of(otherwise.left_out, says_precision));
+}
+
 // In 4 bits Megatron's multiple depends on its version: it is told, and not written.
 TEST(PartsOfAPlan, WhatExpertsAreFilledUpToInFourBitsIsToldApart) {
   const Job job = load_job({"mixtral-8x7b-64-h100", {{"precision", "fp4"}, {"cluster", "dgx-b200-ndr400"}, {"moe.pad_to", "16"}}, {}});

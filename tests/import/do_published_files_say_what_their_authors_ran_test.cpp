@@ -300,8 +300,12 @@ TEST(Torchtitan, APresetOf2024WithDegreesUnderTraining) {
 TEST(Torchtitan, OlderNamesFloat8AndCompilation) {
   const ImportedFile file =
       import_published("torchtitan", "llama3-405b.toml", {{"cluster", "meta-h100-500w-hbm2e"}, {"gpus", "128"}, {"batch.global", "32"}});
-  expect(file, {{"batch.micro", "2"}, {"precision", "fp8"}, {"overlap.tp", "true"}, {"software", "torchtitan"}});
-  EXPECT_TRUE(says(file.draft.not_understood, "float8.enable_fsdp_float8_all_gather"));
+  expect(file, {{"batch.micro", "2"},
+                {"precision.compute", "fp8"},
+                {"precision.recipe", "tensorwise"},
+                {"precision.param_gather", "fp8"},
+                {"overlap.tp", "true"},
+                {"software", "torchtitan"}});
 }
 
 TEST(Torchtitan, DeepSeekV3WithSelectiveCheckpointing) {
