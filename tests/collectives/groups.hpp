@@ -35,9 +35,15 @@ inline workloads::GroupShape dealt(int size, int domains) {
   return group;
 }
 
-inline std::vector<NamedGroup> groups_up_to(int most) {
+inline std::vector<int> up_to(int most) {
+  std::vector<int> sizes(static_cast<std::size_t>(most));
+  std::iota(sizes.begin(), sizes.end(), 1);
+  return sizes;
+}
+
+inline std::vector<NamedGroup> groups_of(const std::vector<int>& members) {
   std::vector<NamedGroup> out;
-  for (int n = 1; n <= most; ++n) {
+  for (const int n : members) {
     out.push_back({"one domain of " + std::to_string(n), one_domain(n)});
     out.push_back({std::to_string(n) + " domains of 1", blocks(n, 1)});
     for (const int domains : {2, 3, 5, 8}) {
@@ -51,8 +57,14 @@ inline std::vector<NamedGroup> groups_up_to(int most) {
   return out;
 }
 
-inline std::vector<NamedGroup> many_groups() { return groups_up_to(64); }
-inline std::vector<NamedGroup> small_groups() { return groups_up_to(24); }
+// Every size up to one above a power of two; of the larger ones, whose rounds grow with the third power, two beside a power of two and one
+// with many divisors.
+inline std::vector<NamedGroup> many_groups() {
+  std::vector<int> members = up_to(33);
+  for (const int large : {48, 63, 64}) members.push_back(large);
+  return groups_of(members);
+}
+inline std::vector<NamedGroup> small_groups() { return groups_of(up_to(24)); }
 
 inline std::vector<workloads::CollectiveKind> all_kinds() {
   using enum workloads::CollectiveKind;
