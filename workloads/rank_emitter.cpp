@@ -107,14 +107,14 @@ std::string RankEmitter::name_of(const Task& task) const {
 // Beside the chain, dense parameters and experts one after the other; the last of them.
 OpId RankEmitter::gather(const Parameters& what, const std::vector<OpId>& after, const std::string& label) {
   OpId last = no_op;
-  for (const Communication& call : plan_.sync.gathers(what)) last = chain_.beside(call, plan_.sync.calls_per_unit, after, label);
+  for (const Communication& call : plan_.sync.gathers(what)) last = chain_.beside(call, plan_.sync.calls_of(what), after, label);
   return last;
 }
 OpId RankEmitter::reduce(const Parameters& what, const std::string& label) {
   OpId last = no_op;
   const std::vector<OpId> after = chain_.tail();
   for (const Communication& call : plan_.sync.reductions(what)) {
-    last = chain_.beside(call, plan_.sync.calls_per_unit, after, label);
+    last = chain_.beside(call, plan_.sync.calls_of(what), after, label);
   }
   return last;
 }
@@ -362,7 +362,7 @@ void RankEmitter::finish() {
   if (last_reduction_ != no_op) chain_.also_wait_for(last_reduction_);
   if (replicas && !plan_.sync.overlap_gradients && !plan_.sync.reduce_each_microbatch) {
     for (const Communication& what : plan_.sync.reductions(parameters))
-      chain_.collective(what, plan_.sync.calls_per_unit, "reduce gradients");
+      chain_.collective(what, plan_.sync.calls_of(parameters), "reduce gradients");
   }
   tied_embeddings();
   chain_.compute(&program_.update, program_.update, 1, Phase::optimizer, "optimizer");

@@ -208,8 +208,7 @@ std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut) {
       }
     }
     add_up_parameters(stage);
-    const bool sharded = workload.optimizer.zero_stage > 0;
-    const double own = sharded ? sync.shard(stage.parameters) : stage.parameters.trained();
+    const double own = sync.updated(stage.parameters);
     const OptimizerProgram optimizer = optimizer_program(workload, own, held_in_step(workload, sync, stage.parameters, own));
     stage.update = optimizer.update;
     stage.on_host = optimizer.on_host;
@@ -219,8 +218,8 @@ std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut) {
 }
 
 ReplicaCalls ReplicaSync::reduction_calls(const Parameters& what) const {
-  const double dense = (what.trained() - what.experts) * gradient_bytes / calls_per_unit;
-  const double own = what.experts * gradient_bytes / calls_per_unit;
+  const double dense = (what.trained() - what.experts) * gradient_bytes / calls_of(what);
+  const double own = what.experts * gradient_bytes / calls_of(what);
   const bool sharded = (shards_parameters || gathers_weights) && !all_reduces;
   const CollectiveKind kind = sharded ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
   ReplicaCalls calls;
@@ -336,7 +335,7 @@ ReplicaSync replica_sync(const Workload& workload, bool mirrors) {
   const bool by_adapter = workload.optimizer.by_adapter && workload.lora.on();
   if (zero == 3 && (workload.optimizer.by_tensor || by_adapter)) {
     sync.overlap_gradients = sync.overlap_parameters = false;
-    sync.calls_per_unit = workload.optimizer.by_tensor ? layer_tensors(workload) : 1 + adapter_tensors(workload);
+    sync.calls_per_layer = workload.optimizer.by_tensor ? layer_tensors(workload) : 1 + adapter_tensors(workload);
   }
   return sync;
 }

@@ -97,20 +97,22 @@ struct ReplicaSync {
   double layer_weight_bytes = 2;                // of a layer's, as they are gathered, and without ZeRO-3 kept
   double kept_layer_bytes = 2;                  // of a layer's frozen ones in a shard of ZeRO-3
   double trained_weight_bytes = 2;              // of an adapter's
-  int calls_per_unit = 1;                       // a unit's gather or reduction is cut into so many equal ones
+  int calls_per_layer = 1;                      // a layer's gather or reduction is cut into so many equal ones
   int owners = 0;             // of whole tensors: all of a stage's weights at once come by a broadcast from each; 0: tensors are cut
   double largest_tensor = 0;  // with owners, and of Muon, which has whole matrices: parameters
   double largest_matrix = 0;  // of Muon: of a layer
 
   // Experts have replicas of their own: of `parameters` that contain `experts`, each part goes over its own group.
   [[nodiscard]] bool replicated() const { return ranks > 1 || expert_ranks > 1; }
-  // One call each, of calls_per_unit, one after another. Dense parameters without ZeRO: an all-reduce; otherwise a reduce-scatter over the
+  // One call each, of calls_of(what), one after another. Dense parameters without ZeRO: an all-reduce; otherwise a reduce-scatter over the
   // shard group, then where there are copies an all-reduce of the shard over them.
   [[nodiscard]] ReplicaCalls reduction_calls(const Parameters& what) const;
-  [[nodiscard]] ReplicaCalls gather_calls(const Parameters& what) const { return gather_calls(what, calls_per_unit); }
+  [[nodiscard]] ReplicaCalls gather_calls(const Parameters& what) const { return gather_calls(what, calls_of(what)); }
+  // A table comes whole.
+  [[nodiscard]] int calls_of(const Parameters& what) const { return what.layers > 0 ? calls_per_layer : 1; }
   // All of a stage's at once: of calls_at_once().
   [[nodiscard]] ReplicaCalls gather_calls_at_once(const Parameters& what) const { return gather_calls(what, calls_at_once()); }
-  [[nodiscard]] int calls_at_once() const { return owners > 0 ? owners : calls_per_unit; }
+  [[nodiscard]] int calls_at_once() const { return owners > 0 ? owners : calls_per_layer; }
   // The same with their names.
   [[nodiscard]] std::vector<Communication> reductions(const Parameters& what) const;
   [[nodiscard]] std::vector<Communication> gathers(const Parameters& what) const;
@@ -131,6 +133,8 @@ struct ReplicaSync {
     const double dense = parameters - experts;
     return std::max(dense / shard_ranks, std::min(dense, largest_tensor)) + experts / expert_ranks;
   }
+  // What of them its optimizer updates, and keeps states of.
+  [[nodiscard]] double updated(const Parameters& what) const { return shards_parameters || gathers_weights ? shard(what) : what.trained(); }
 
  private:
   [[nodiscard]] ReplicaCalls gather_calls(const Parameters& what, int calls) const;

@@ -18,7 +18,7 @@ constexpr double mask_byte = 1;
 double optimizer_bytes(const Workload& workload, const MemoryHabits& habits, const Parameters& own) {
   const double state = bytes_of(workload.precision.optimizer);
   const bool sharded_copy = habits.half_gradients && workload.precision.weights == DType::fp16 && workload.optimizer.zero_stage > 0;
-  return moments_per_parameter(workload.optimizer, own) * bytes_of(workload.precision.moments) +
+  return moment_bytes_per_parameter(workload, own) +
          state * ((bytes_of(workload.trained_weights()) < state ? 1 : 0) + (sharded_copy ? 1 : 0));
 }
 
@@ -312,8 +312,9 @@ UnitMemory UnitMemory::with_tokens(double pairs) const {
   return all;
 }
 
-double moments_per_parameter(const Optimizer& optimizer, const Parameters& own) {
-  return optimizer.muon() && own.all > 0 ? 2 - own.layers / own.all : 2;
+double moment_bytes_per_parameter(const Workload& workload, const Parameters& own) {
+  const double moments = workload.optimizer.muon() && own.all > 0 ? 2 - own.layers / own.all : 2;
+  return moments * bytes_of(workload.precision.moments);
 }
 
 StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, const Parameters& own) {
@@ -335,7 +336,7 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
   const double trained_weights = no_copy ? 0 : shard * sync.trained_weight_bytes;
   memory.weights = zero == 3 ? frozen_bytes_held(workload, sync, own) + trained_weights : no_copy ? 0 : sync.gathered_bytes(own);
   memory.gradients = kept_gradients(workload, habits, sync, own);
-  const double updated = zero > 0 ? shard : trained;
+  const double updated = sync.updated(own);
   (workload.optimizer.on_cpu ? memory.host : memory.optimizer) = updated * optimizer_bytes(workload, habits, own);
   // Beside the states the host receives the gradients and makes the new weights.
   if (workload.optimizer.on_cpu) memory.host += updated * (bytes_of(workload.precision.gradients) + sync.trained_weight_bytes);

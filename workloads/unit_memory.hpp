@@ -92,8 +92,8 @@ struct StaticMemory {
   double host = 0;       // in the host's memory: states and gradients of an optimizer that runs there
   [[nodiscard]] double total() const { return weights + gradients + optimizer + temporary; }  // on the GPU
 };
-// Moments that the optimizer keeps of each of these parameters, in the mean: two of Adam's, one of Muon's, which are the layers'.
-[[nodiscard]] double moments_per_parameter(const Optimizer& optimizer, const Parameters& own);
+// Bytes of moments for each of these parameters, in the mean: two of Adam's, one of Muon's, which are the layers'.
+[[nodiscard]] double moment_bytes_per_parameter(const Workload& workload, const Parameters& own);
 
 // own: of the pipeline stage, before ZeRO.
 [[nodiscard]] StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, const Parameters& own);

@@ -18,7 +18,7 @@ double seconds(PriceBook& prices, const workloads::ReplicaCalls& calls, int stag
 // alone: while other stages leave the NICs to it.
 double gather_s(const workloads::ReplicaSync& sync, const Parameters& parameters, PriceBook& prices, int stage, bool alone = false) {
   if (!sync.shards_parameters && !sync.gathers_weights) return 0;
-  return sync.calls_per_unit * seconds(prices, sync.gather_calls(parameters), stage, alone);
+  return sync.calls_of(parameters) * seconds(prices, sync.gather_calls(parameters), stage, alone);
 }
 
 // All of a stage's, when nothing hides them.
@@ -29,7 +29,7 @@ double gather_at_once_s(const workloads::ReplicaSync& sync, const Parameters& pa
 }
 
 double reduce_s(const workloads::ReplicaSync& sync, const Parameters& parameters, PriceBook& prices, int stage, bool alone = false) {
-  return sync.calls_per_unit * seconds(prices, sync.reduction_calls(parameters), stage, alone);
+  return sync.calls_of(parameters) * seconds(prices, sync.reduction_calls(parameters), stage, alone);
 }
 
 PortTimes ports(const workloads::ReplicaCalls& calls, PriceBook& prices, int stage) {
@@ -47,7 +47,7 @@ PortTimes exchange_ports(const ReplicaRules& rules, const Parameters& parameters
   if (sync.shards_parameters || sync.gathers_weights) sum.add(ports(sync.gather_calls(parameters), prices, stage));
   sum.add(ports(sync.reduction_calls(parameters), prices, stage));
   PortTimes all;
-  all.add(sum, sync.calls_per_unit);
+  all.add(sum, sync.calls_of(parameters));
   return all;
 }
 
@@ -183,7 +183,7 @@ void fill_stages(const System& system, const workloads::Workload& workload, cons
     stage.gather_s = gather_at_once_s(rules.sync, own, prices, at);
     stage.reduce_s = reduce_s(rules.sync, own, prices, at);
     stage.tied_s = plan.tied_s[s];
-    const double updated = workload.optimizer.zero_stage > 0 ? rules.sync.shard(own) : own.trained();
+    const double updated = rules.sync.updated(own);
     fill_meetings(rules, plan.hop_ports[s], plan.hop_ports[(s + stages - 1) % stages], stage);
     const workloads::HeldParameters held = workloads::held_in_step(workload, rules.sync, own, updated);
     stage.update_s = prices.update_s(updated, held, at, [&] { return update_s(system, workload, updated, held, prices, at); });

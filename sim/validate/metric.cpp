@@ -126,11 +126,9 @@ const MemoryResult& Predicted::with_allocator() {
 }
 
 double Predicted::moments_bytes(int stage) {
-  const workloads::Workload& workload = job_.workload;
-  if (workload.optimizer.on_cpu) return 0;
+  if (job_.workload.optimizer.on_cpu) return 0;
   const workloads::Parameters& own = compiled().stages[static_cast<std::size_t>(stage)].parameters;
-  const double updated = workload.optimizer.zero_stage > 0 ? compiled().sync.shard(own) : own.trained();
-  return updated * workloads::moments_per_parameter(workload.optimizer, own) * bytes_of(workload.precision.moments);
+  return compiled().sync.updated(own) * workloads::moment_bytes_per_parameter(job_.workload, own);
 }
 
 void Predicted::add_step(const Metrics& wanted, const MemoryReading& reading, Metrics& metrics) {

@@ -74,9 +74,8 @@ double checkpoint_bytes(const Job& job) {
            (bytes_of(job.workload.trained_weights()) + bytes_of(precision.optimizer) + 2 * bytes_of(precision.moments));
   }
   const workloads::ParameterCount count = workloads::count_parameters(job.workload.model);
-  const double moments =
-      workloads::moments_per_parameter(job.workload.optimizer, {count.total, 0, count.total - count.embedding - count.head});
-  return count.total * (bytes_of(precision.weights) + bytes_of(precision.optimizer) + moments * bytes_of(precision.moments));
+  const double moments = workloads::moment_bytes_per_parameter(job.workload, {count.total, 0, count.total - count.embedding - count.head});
+  return count.total * (bytes_of(precision.weights) + bytes_of(precision.optimizer) + moments);
 }
 
 CheckpointTimes checkpoint_times(const Job& job) {
