@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "config/data_dir.hpp"
 #include "config/node.hpp"
 #include "sim/serving/deployment.hpp"
 #include "sim/serving/serving_job.hpp"
+#include "workloads/serving/pass_operators.hpp"
 
 namespace rehearse::tests {
 namespace {
@@ -60,6 +62,19 @@ TEST(AttentionsFormat, is_the_others_or_16_bits_in_checkpoints_of_experts_in_4) 
     EXPECT_EQ(alone.weights, named.weights);
     EXPECT_EQ(alone.decode_s, named.decode_s);
   }
+}
+
+// Qwen3-30B-A3B on two GPUs: 48 layers, each with a router from 2048 numbers to 128 experts, which either GPU has whole. With P numbers of
+// layers and ends in 16 bits, bf16 takes 2 (P + routers) of the layers, fp8 P + 2 routers.
+TEST(Routers, weigh_16_bits_in_checkpoints_in_8) {
+  workloads::InstancePlan plan;
+  plan.model = workloads::read_model(config::Node::load_file(config::data_file("workloads/models", "qwen3-30b-a3b")), "qwen3-30b-a3b");
+  plan.tp = 2;
+  const auto layer_bytes = [&](workloads::DType type) {
+    plan.precision = {.compute = type, .weights = type};
+    return workloads::pass_operators(plan, {}).layers.front().weight_bytes;
+  };
+  EXPECT_DOUBLE_EQ(2 * layer_bytes(workloads::DType::fp8) - layer_bytes(workloads::DType::bf16), 2 * 2048.0 * 128);
 }
 
 }  // namespace

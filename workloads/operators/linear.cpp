@@ -353,7 +353,11 @@ Section grouped_linear(const Workload& workload, const Shard& shard, const Linea
 Section output_linear(const Workload& workload, const Shard& shard, const Linear& linear, const std::string& where) {
   LinearKind kind = kind_of(workload, shard, shard.dense);
   kind.nf4 = false;
-  return column(kind, shard, linear, where);
+  Section section = column(kind, shard, linear, where);
+  for (Item& item : section.forward) {
+    if (auto* op = std::get_if<Operator>(&item)) op->whole = op->cls == OperatorClass::gemm;
+  }
+  return section;
 }
 
 Section row_parallel(const Workload& workload, const Shard& shard, const Linear& linear, const std::string& where) {

@@ -33,8 +33,19 @@ TokenOperator line_between(const Operator& low, const Operator& high, DType weig
 
 // Operators that stay in 16 bits keep their weights in 16 bits; so do router and head, whatever the layers are computed in.
 DType weights_of(const Operator& op, const InstancePlan& plan) {
-  const bool whole = is_narrow(plan.precision.compute) || op.name == "router" || op.name == "logits";
+  const bool whole = is_narrow(plan.precision.compute) || op.whole;
   return whole && !is_narrow(op.dtype) ? op.dtype : plan.precision.weights;
+}
+
+// What a program's weights take, its routers in 16 bits.
+double weight_bytes(const BlockProgram& program, const InstancePlan& plan) {
+  double bytes = program.parameters * bytes_of(plan.precision.weights);
+  for (const Item& item : program.forward) {
+    const auto* op = std::get_if<Operator>(&item);
+    if (op == nullptr || !op->whole) continue;
+    bytes += static_cast<double>(op->n * op->k) * (bytes_of(weights_of(*op, plan)) - bytes_of(plan.precision.weights));
+  }
+  return bytes;
 }
 
 std::vector<TokenOperator> lines(const std::vector<Item>& low, const std::vector<Item>& high, const InstancePlan& plan) {
@@ -70,7 +81,7 @@ Built built(const InstancePlan& plan, const KernelFusions& fusions, Make make) {
 void append(LayerOperators& layer, const Built& program, const InstancePlan& plan) {
   for (TokenOperator& line : lines(program.low.forward, program.high.forward, plan)) layer.operators.push_back(std::move(line));
   for (TokenCall& call : calls(program.high.forward)) layer.calls.push_back(std::move(call));
-  layer.weight_bytes += program.high.parameters * bytes_of(plan.precision.weights);
+  layer.weight_bytes += weight_bytes(program.high, plan);
 }
 
 // The sum over tensor parallelism behind the routed experts; shared experts have one that both use.
