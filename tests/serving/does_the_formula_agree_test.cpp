@@ -1,4 +1,5 @@
-// The formula against the simulation at loads up to 0.7: first token within 5 %, tokens within 2 %.
+// The formula against the simulation at loads up to 0.7: first token within 5 %, tokens within 2 %, as docs/serving.md says of Poisson
+// arrivals and equal lengths. Where it is less or more, the test says why.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -12,6 +13,18 @@ namespace {
 
 BothWays both(const std::string& text) { return both_ways(sim::read_serving_job(config::Node::load_text(text, "job.yaml"), "job")); }
 
+struct Within {
+  double first_token = 0.05, token = 0.02;
+};
+
+void expect_agreement(const BothWays& found, const std::string& which, Within within = {}) {
+  const sim::ServingResult& simulated = found.simulated;
+  const std::string what = fmt::format("{}: formula {} and {} s, simulated {} and {} s", which, found.formula.ttft.mean_s,
+                                       found.formula.tpot.mean_s, simulated.ttft.mean_s, simulated.tpot.mean_s);
+  EXPECT_NEAR(found.formula.ttft.mean_s / simulated.ttft.mean_s, 1, within.first_token) << what;
+  EXPECT_NEAR(found.formula.tpot.mean_s / simulated.tpot.mean_s, 1, within.token) << what;
+}
+
 std::string together(double rate) {
   return fmt::format(
       "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n"
@@ -22,13 +35,7 @@ std::string together(double rate) {
 
 TEST(FormulaAndSimulationAgree, on_tokens_of_one_pool) {
   for (const double rate : {0.5, 4.0, 12.0}) {
-    const BothWays found = both(together(rate));
-    EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.02)
-        << rate << ": formula " << found.formula.ttft.mean_s << " " << found.formula.tpot.mean_s << ", simulated "
-        << found.simulated.ttft.mean_s << " " << found.simulated.tpot.mean_s;
-    EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.05)
-        << rate << ": formula " << found.formula.ttft.mean_s << " " << found.formula.tpot.mean_s << ", simulated "
-        << found.simulated.ttft.mean_s << " " << found.simulated.tpot.mean_s;
+    expect_agreement(both(together(rate)), std::to_string(rate));
   }
 }
 
@@ -42,8 +49,7 @@ TEST(FormulaAndSimulationAgree, on_waiting_for_room) {
                            "  pools: {{all: {{role: both, instances: {}, overflow: reserve, kv_tokens: 12000}}}}\n"
                            "  load: {{arrivals: {{poisson: {} /s}}, input: 1000, output: 200, requests: 12000}}\n",
                            instances, instances * each));
-      EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.15) << instances << " at " << each << " /s each";
-      EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.02) << instances << " at " << each << " /s each";
+      expect_agreement(found, fmt::format("{} at {} /s each", instances, each), {.first_token = 0.15});
     }
   }
 }
@@ -82,8 +88,7 @@ TEST(FormulaAndSimulationAgree, on_short_answers_where_prompts_go_first) {
   const BothWays found = both(
       "model: llama3-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm-2024\nserving:\n  pools: {all: {role: both, instances: 4}}\n"
       "  router: {prefill: round-robin}\n  load: {arrivals: {poisson: 8 /s}, input: 4000, output: 12, requests: 40000}\n");
-  EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.02);
-  EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.02);
+  expect_agreement(found, "short answers", {.first_token = 0.02});
 }
 
 // Two sequences of Mixtral read nearly twice the experts of one; and those whose prompts came during one's own decode beside it from its
@@ -93,8 +98,7 @@ TEST(FormulaAndSimulationAgree, on_who_decodes_beside_whom) {
       "model: mixtral-8x7b\ncluster: h20-roce-4x400\nsoftware: vllm\nserving:\n"
       "  pools: {all: {role: both, limits: {tokens: 1024}, precision: {compute: fp8, weights: fp8, kv: bf16}}}\n"
       "  load: {arrivals: {poisson: 0.1 /s}, input: 3569, output: 174, requests: 20000}\n");
-  EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.02);
-  EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.02);
+  expect_agreement(found, "few at once", {.first_token = 0.02});
 }
 
 // A batch of n prompts shares passes of k: a mean one ends with prompt (n + k) / 2, and of those that do not fit a mean one waits for half
@@ -104,10 +108,7 @@ TEST(FormulaAndSimulationAgree, on_requests_that_come_at_once) {
                             "p: {role: prefill}, d: {role: decode, instances: 2}"}) {
     for (const int requests : {12, 50, 400}) {
       const BothWays found = both(loaded(pools, fmt::format("arrivals: at-once, input: 1000, output: 200, requests: {}", requests)));
-      const std::string what = fmt::format("{}, {} requests: {} s by formula, {} s simulated", pools, requests, found.formula.ttft.mean_s,
-                                           found.simulated.ttft.mean_s);
-      EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.2) << what;
-      EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.2) << what;
+      expect_agreement(found, fmt::format("{}, {} requests", pools, requests), {.first_token = 0.2, .token = 0.2});
     }
   }
 }
@@ -186,12 +187,8 @@ TEST(FormulaAndSimulationAgree, on_lengths_that_vary) {
         "129, p90: 424}}, max: 1000}}, requests: 20000}}\n",
         rate);
     const BothWays found = both(text);
-    EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.05)
-        << rate << ": formula " << found.formula.tpot.mean_s << ", simulated " << found.simulated.tpot.mean_s;
-    EXPECT_NEAR(found.formula.e2e.mean_s / found.simulated.e2e.mean_s, 1, 0.05)
-        << rate << ": formula " << found.formula.e2e.mean_s << ", simulated " << found.simulated.e2e.mean_s;
-    EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.15)
-        << rate << ": formula " << found.formula.ttft.mean_s << ", simulated " << found.simulated.ttft.mean_s;
+    expect_agreement(found, std::to_string(rate), {.first_token = 0.15, .token = 0.05});
+    EXPECT_NEAR(found.formula.e2e.mean_s / found.simulated.e2e.mean_s, 1, 0.05) << rate;
   }
 }
 
@@ -208,13 +205,7 @@ std::string apart(double rate) {
 
 TEST(FormulaAndSimulationAgree, on_both_sides_apart) {
   for (const double rate : {1.0, 3.0}) {
-    const BothWays found = both(apart(rate));
-    EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.02)
-        << rate << ": formula " << found.formula.ttft.mean_s << " " << found.formula.tpot.mean_s << ", simulated "
-        << found.simulated.ttft.mean_s << " " << found.simulated.tpot.mean_s;
-    EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.05)
-        << rate << ": formula " << found.formula.ttft.mean_s << " " << found.formula.tpot.mean_s << ", simulated "
-        << found.simulated.ttft.mean_s << " " << found.simulated.tpot.mean_s;
+    expect_agreement(both(apart(rate)), std::to_string(rate));
   }
 }
 
@@ -247,8 +238,7 @@ TEST(FormulaAndSimulationAgree, on_deployments_drawn_at_random) {
               "{role: decode, instances: 3, parallel: {tp: 4}}}\n  load: {arrivals: {poisson: 60 /s}, input: 608, output: 160, requests: "
               "12000}\n"}}) {
     const BothWays found = both(job);
-    EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.05) << why << ": " << found.simulated.ttft.mean_s << " s";
-    EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, 0.02) << why << ": " << found.simulated.tpot.mean_s << " s";
+    expect_agreement(found, why);
     EXPECT_NEAR(found.formula.e2e.mean_s / found.simulated.e2e.mean_s, 1, 0.02) << why << ": " << found.simulated.e2e.mean_s << " s";
   }
 }
@@ -310,8 +300,7 @@ TEST(FormulaAndSimulationAgree, on_answers_of_two_tokens) {
                            "  load: {{arrivals: {{poisson: {} /s}}, input: 4000, output: 2, requests: 8000}}\n",
                            engine, rate));
       const double within = engine == std::string("sglang") ? 0.03 : 0.3;
-      EXPECT_NEAR(found.formula.tpot.mean_s / found.simulated.tpot.mean_s, 1, within) << engine << ' ' << rate;
-      EXPECT_NEAR(found.formula.ttft.mean_s / found.simulated.ttft.mean_s, 1, 0.06) << engine << ' ' << rate;
+      expect_agreement(found, fmt::format("{} {}", engine, rate), {.first_token = 0.06, .token = within});
     }
   }
 }
