@@ -27,6 +27,9 @@ struct Parallel {
   std::vector<std::string> order{"tp", "cp", "ep", "dp", "pp"};  // innermost first
   std::vector<int> layers_per_stage;  // of each model chunk in forward order (looping schedules: k*pp + s is chunk k of stage s); empty =
                                       // even, remainder to the middle
+
+  // Ranks of a stage that hold the same experts.
+  [[nodiscard]] int expert_replicas() const { return std::max(1, tp * cp * dp / (etp * ep)); }
 };
 
 struct Batch {

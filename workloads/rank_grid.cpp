@@ -24,7 +24,7 @@ RankGrid::RankGrid(const Parallel& parallel, bool mirrored, int shard_group)
   }
   etp_.size = parallel.etp;
   ep_.size = parallel.ep;
-  edp_.size = std::max(1, parallel.tp * parallel.cp * parallel.dp / (parallel.etp * parallel.ep));
+  edp_.size = parallel.expert_replicas();
   int stride = 1;
   for (const std::string& name : parallel.order) {
     if (name == "pp") {

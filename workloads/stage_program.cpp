@@ -310,7 +310,7 @@ ReplicaSync replica_sync(const Workload& workload, bool mirrors) {
   const Parallel& parallel = workload.parallel;
   const int copies = mirrors ? 2 : 1;
   sync.ranks = parallel.dp * parallel.cp * copies;
-  if (workload.model.moe) sync.expert_ranks = expert_replicas(workload) * copies;
+  if (workload.model.moe) sync.expert_ranks = parallel.expert_replicas() * copies;
   sync.shards_parameters = zero == 3;
   sync.from_host = workload.offload_weights;
   sync.reduce_each_microbatch = reduces_each_microbatch(workload);

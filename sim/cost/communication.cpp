@@ -33,7 +33,7 @@ int index_of(std::vector<int>& known, int domain) {
 // Dense and expert dimensions, in the order in which ranks are counted. last_may_lack: ranks, which the last dimension has not enough of.
 bool blocks_fit(const workloads::Parallel& p, int domain, bool last_may_lack = false) {
   const int all = p.tp * p.cp * p.dp * p.pp;
-  const int edp = std::max(1, p.tp * p.cp * p.dp / (p.etp * p.ep));
+  const int edp = p.expert_replicas();
   const std::map<std::string_view, int> dense{{"tp", p.tp}, {"cp", p.cp}, {"dp", p.dp}, {"pp", p.pp}},
       of_experts{{"tp", p.etp}, {"ep", p.ep}, {"dp", edp}, {"pp", p.pp}};
   for (const auto& sizes : {dense, of_experts}) {

@@ -61,12 +61,7 @@ double added_share(const Workload& workload) {
   return added_over(workload, shard_ranks(workload, workload.parallel.dp * workload.parallel.cp));
 }
 
-double added_share_of_experts(const Workload& workload) { return added_over(workload, expert_replicas(workload)); }
-
-int expert_replicas(const Workload& workload) {
-  const Parallel& parallel = workload.parallel;
-  return std::max(1, parallel.tp * parallel.cp * parallel.dp / (parallel.etp * parallel.ep));
-}
+double added_share_of_experts(const Workload& workload) { return added_over(workload, workload.parallel.expert_replicas()); }
 
 Operator frozen(std::string name) { return memory_bound(std::move(name), 0, Pass::backward_weight, 0); }
 

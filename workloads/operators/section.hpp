@@ -50,8 +50,6 @@ inline constexpr std::string_view exchange_copies = "exchange_copies";
 // rest, and of sums that are reduced in every micro-batch only the rank's shard. Experts' lie over fewer ranks.
 [[nodiscard]] double added_share(const Workload& workload);
 [[nodiscard]] double added_share_of_experts(const Workload& workload);
-// Ranks that have the same experts.
-[[nodiscard]] int expert_replicas(const Workload& workload);
 
 // In the place of what frozen weights have no gradients for: it takes no time.
 [[nodiscard]] Operator frozen(std::string name);
