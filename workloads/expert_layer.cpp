@@ -110,6 +110,18 @@ std::vector<Item> activation_again(const Workload& workload, double pairs) {
   return assemble({clamps(workload, products_of(workload, pairs)), activation_of(workload, pairs)}).forward;
 }
 
+// Whose result `expert_fc2` is.
+bool makes_output(const Item& item) {
+  const auto* op = std::get_if<Operator>(&item);
+  return op != nullptr && (op->name == "experts_fc2" || op->name == "bias_copies");
+}
+
+// What a layer that is recomputed in full computes again of its experts.
+std::vector<Item> experts_again(const Workload& workload, std::vector<Item> forward) {
+  if (workload.recompute.keeps(LayerOutput::expert_fc2)) std::erase_if(forward, makes_output);
+  return as_recompute(std::move(forward));
+}
+
 }  // namespace
 
 double copies_per_pair(const Workload& workload) {
@@ -157,7 +169,7 @@ std::vector<Operator> operators_of(const Workload& workload, const ExpertWork& w
   } else if (pass == Pass::backward_input) {
     work.what.weight_gradients ? take_all(experts.backward, all) : take(experts.backward, false, all);
   } else {
-    take_all(pass == Pass::recompute ? as_recompute(experts.forward) : experts.forward, all);
+    take_all(pass == Pass::recompute ? experts_again(workload, experts.forward) : experts.forward, all);
   }
   return all;
 }

@@ -38,11 +38,9 @@ inline const Names<RecomputeModule> recompute_modules{{"core_attn", RecomputeMod
                                                       {"mlp_act", RecomputeModule::mlp_act},
                                                       {"moe_act", RecomputeModule::moe_act},
                                                       {"shared_experts", RecomputeModule::shared_experts}};
-inline const Names<LayerOutput> layer_outputs{{"linear_qkv", LayerOutput::linear_qkv},
-                                              {"core_attention", LayerOutput::core_attention},
-                                              {"linear_proj", LayerOutput::linear_proj},
-                                              {"linear_fc1", LayerOutput::linear_fc1},
-                                              {"linear_fc2", LayerOutput::linear_fc2}};
+inline const Names<LayerOutput> layer_outputs{{"linear_qkv", LayerOutput::linear_qkv},   {"core_attention", LayerOutput::core_attention},
+                                              {"linear_proj", LayerOutput::linear_proj}, {"linear_fc1", LayerOutput::linear_fc1},
+                                              {"linear_fc2", LayerOutput::linear_fc2},   {"expert_fc2", LayerOutput::expert_fc2}};
 // Megatron-Bridge's words, then those of HuggingFace's PEFT and torchtune for the same.
 inline const Names<LoraTarget> lora_targets{{"linear_qkv", LoraTarget::linear_qkv},
                                             {"linear_q", LoraTarget::linear_q},

@@ -101,6 +101,7 @@ bool has_module(const Model& model, RecomputeModule module) {
 }
 
 bool has_output(const Model& model, LayerOutput output) {
+  if (output == LayerOutput::expert_fc2) return model.moe.has_value();
   const bool of_mlp = output == LayerOutput::linear_fc1 || output == LayerOutput::linear_fc2;
   return of_mlp ? has_module(model, RecomputeModule::mlp) : model.heads > 0;
 }

@@ -64,8 +64,8 @@ enum class RecomputeModule { core_attn, layernorm, mla_up_proj, mlp, mlp_act, mo
 [[nodiscard]] bool has_module(const Model& model, RecomputeModule module);
 // What a layer that is recomputed in full may keep all the same, by the names of Megatron-Core's modules: queries, keys and values as
 // attention reads them, the output of attention, of its projection, and of the products of a dense MLP (jax.checkpoint's policies,
-// PyTorch's selective checkpointing).
-enum class LayerOutput : std::uint8_t { linear_qkv, core_attention, linear_proj, linear_fc1, linear_fc2 };
+// PyTorch's selective checkpointing); expert_fc2: what experts give, a row for each pair, before it is added up.
+enum class LayerOutput : std::uint8_t { linear_qkv, core_attention, linear_proj, linear_fc1, linear_fc2, expert_fc2 };
 [[nodiscard]] bool has_output(const Model& model, LayerOutput output);
 struct Recompute {
   RecomputeKind kind = RecomputeKind::none;

@@ -60,6 +60,7 @@ double ExpertPrices::most_pairs(int layer) const {
 
 double ExpertPrices::WorkTimes::of(const workloads::RoutedExperts& what) const {
   if (what.pass == Pass::backward_weight) return weights_s;
+  if (what.pass == Pass::recompute) return recompute_s;
   if (what.pass != Pass::backward_input) return forward_s;
   return what.weight_gradients ? inputs_s + weights_s : inputs_s;
 }
@@ -74,6 +75,12 @@ const ExpertPrices::WorkTimes& ExpertPrices::work(double pairs) {
   for (const workloads::Item& item : experts.backward) {
     const auto& op = std::get<workloads::Operator>(item);
     (op.pass == Pass::backward_weight ? times.weights_s : times.inputs_s) += seconds_of(op);
+  }
+  times.recompute_s = times.forward_s;
+  if (workload_.recompute.keeps(workloads::LayerOutput::expert_fc2)) {
+    times.recompute_s = 0;
+    for (const workloads::Operator& op : workloads::operators_of(workload_, {{Pass::recompute}, false, pairs}, experts))
+      times.recompute_s += seconds_of(op);
   }
   const workloads::RoutedExperts backward{Pass::backward_input};
   if (!layer_.again(backward)) return times;

@@ -30,7 +30,7 @@ class ExpertPrices {
  private:
   // Of all that experts compute on so many pairs; again: what chunks or moe_act recompute.
   struct WorkTimes {
-    double forward_s = 0, inputs_s = 0, weights_s = 0, again_s = 0;
+    double forward_s = 0, recompute_s = 0, inputs_s = 0, weights_s = 0, again_s = 0;
     [[nodiscard]] double of(const workloads::RoutedExperts& what) const;
   };
   [[nodiscard]] ChunkTimes chunk(const workloads::RoutedExperts& what, int layer, int microbatch, int stage);

@@ -39,6 +39,16 @@ TEST(OffloadOfExperts, AgreesFromFastToSlowLinks) {
   expect_offload_agreement(offloading("dispatcher: hierarchical", 60e9, "schedule: zb-h1\n"), "zb-h1");
 }
 
+// One row of the hidden width in 16 bits for each pair, beside the layers' inputs.
+TEST(OffloadOfExperts, TakesOutputsThatAreKept) {
+  const sim::Job full = offloading("routing: balanced", 60e9, "recompute: full\n");
+  const sim::Job kept = offloading("routing: balanced", 60e9, "recompute: {kept: [expert_fc2]}\n");
+  EXPECT_EQ(workloads::received_activation_bytes(full.workload, true), 0);
+  EXPECT_DOUBLE_EQ(workloads::received_activation_bytes(kept.workload, true), 2.0 * kept.workload.model.hidden);
+  expect_offload_agreement(kept, "kept");
+  EXPECT_GT(sim::predict(kept).memory.ranks.front().host_bytes, sim::predict(full).memory.ranks.front().host_bytes);
+}
+
 // Three of the eight layers of a stage: three eighths of what eight of them bring to the host.
 TEST(OffloadOfExperts, OfTheFirstLayersOnly) {
   sim::Job job = offloading("routing: balanced", 400e9, "schedule: gpipe\n");

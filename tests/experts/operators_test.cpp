@@ -244,6 +244,16 @@ TEST(ExpertOperators, AddGradientsInTheirShardOfFewerRanks) {
   EXPECT_DOUBLE_EQ(sharded, 0.75 / 2 * added());
 }
 
+// A gated MLP has three products of one size; what the third gives is kept, and what comes before it is computed again.
+TEST(ExpertOperators, LeaveOutTheProductWhoseOutputIsKept) {
+  const auto again = [](const char* recompute) {
+    const sim::Job job = job_of("mixtral-8x7b", 8, "{dp: 8, ep: 8}", fmt::format("recompute: {}\n", recompute));
+    return gemm_flops(workloads::operators_of(job.workload, workloads::ExpertLayer(job.workload).work({Pass::recompute}, 0, 0, 0)));
+  };
+  EXPECT_GT(again("full"), 0);
+  EXPECT_DOUBLE_EQ(again("{kept: [expert_fc2]}"), again("full") * 2 / 3);
+}
+
 TEST(ExpertOperators, HoldTheModelsParametersOverAllRanks) {
   for (const char* name : shipped) {
     for (const char* parallel :

@@ -263,8 +263,12 @@ double unfused_norm_bytes(const Workload& workload) {
 double received_activation_bytes(const Workload& workload, bool recomputed) {
   if (workload.experts.chunk_recompute) return 0;
   const Shard shard = shard_of(workload);
-  if (recomputed) return replays_dispatch(workload) ? copies_per_pair(workload) * static_cast<double>(shard.hidden) * shard.element : 0;
-  if (workload.recompute.every_second_product()) return workload.parallel.ep > 1 ? static_cast<double>(shard.hidden) * shard.element : 0;
+  const double state = static_cast<double>(shard.hidden) * shard.element;
+  if (recomputed) {
+    const double replayed = replays_dispatch(workload) ? copies_per_pair(workload) * state : 0;
+    return replayed + (workload.recompute.keeps(LayerOutput::expert_fc2) ? state : 0);
+  }
+  if (workload.recompute.every_second_product()) return workload.parallel.ep > 1 ? state : 0;
   const double ffn = static_cast<double>(workload.model.moe->ffn) / workload.parallel.etp;
   return static_cast<double>(shard.hidden) * (saved_input(shard) + workload.fusions.kept_outputs) +
          intermediate_bytes(workload, shard, ffn);
