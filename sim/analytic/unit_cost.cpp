@@ -49,7 +49,7 @@ UnitCost UnitPricer::price(const workloads::Unit& unit, int stage) {
 
 double UnitPricer::seconds(const workloads::ComputeSegment& segment, int stage) {
   return queued_seconds(system_.gpu, system_.software, segment.operators, *segment.queue,
-                        more_issue_s(system_.software, system_.cluster, workload_),
+                        more_issue_s(system_.gpu, system_.software, system_.cluster, workload_),
                         [&](const Communication& call) { return seconds(call, stage); });
 }
 

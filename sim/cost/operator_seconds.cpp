@@ -111,11 +111,11 @@ int issued_of(std::span<const workloads::PassQueue::Pair> pairs) {
   return issued;
 }
 
-double more_issue_s(const Software& software, const topology::ClusterSpec& cluster, const workloads::Workload& workload) {
+double more_issue_s(const Gpu& gpu, const Software& software, const topology::ClusterSpec& cluster, const workloads::Workload& workload) {
   if (software.replays_graphs) return 0;
   const workloads::Parallel& parallel = workload.parallel;
   const double network = parallel.pp > 1 && workload.gpus() > cluster.domain_gpus() ? software.network_wait_s * parallel.tp : 0;
-  return network + (workload.optimizer.zero_stage == 3 ? software.zero3_issue_s : 0);
+  return network + (workload.optimizer.zero_stage == 3 ? gpu.host_time * software.zero3_issue_s : 0);
 }
 
 }  // namespace rehearse::sim

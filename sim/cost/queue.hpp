@@ -29,6 +29,7 @@ template <class SecondsOfCall>
 
 // More of the host's time per kernel: in a pipeline that leaves the scale-up domain the stack's for each rank of tensor parallelism, and
 // with ZeRO-3 that of its hooks.
-[[nodiscard]] double more_issue_s(const Software& software, const topology::ClusterSpec& cluster, const workloads::Workload& workload);
+[[nodiscard]] double more_issue_s(const Gpu& gpu, const Software& software, const topology::ClusterSpec& cluster,
+                                  const workloads::Workload& workload);
 
 }  // namespace rehearse::sim

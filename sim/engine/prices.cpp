@@ -43,7 +43,7 @@ double work_seconds(const System& system, const workloads::Workload& workload, c
     return model.price(call, graph.groups[work.queue_groups[i++]].members).seconds();
   };
   return work.repeat * queued_seconds(system.gpu, system.software, work.operators, *work.queue,
-                                      more_issue_s(system.software, system.cluster, workload), seconds_of_call);
+                                      more_issue_s(system.gpu, system.software, system.cluster, workload), seconds_of_call);
 }
 
 // In the order of their tokens.

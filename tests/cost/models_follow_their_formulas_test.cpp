@@ -246,8 +246,8 @@ TEST(QueuedSeconds, WaitForTheNetworkInPipelinesOverNodes) {
     workload.parallel.tp = 2;
     workload.parallel.pp = pp;
     workload.parallel.dp = gpus / (2 * pp);
-    return queued_seconds(system.gpu, system.software, queue.operators, queue, more_issue_s(system.software, system.cluster, workload),
-                          [](const auto&) { return 0.0; });
+    return queued_seconds(system.gpu, system.software, queue.operators, queue,
+                          more_issue_s(system.gpu, system.software, system.cluster, workload), [](const auto&) { return 0.0; });
   };
   const auto both = [](double host_s) { return std::pow(std::pow(1e-3, 4) + std::pow(host_s, 4), 0.25); };
   expect_same(seconds(2, 16), both(2e-3));
@@ -257,17 +257,19 @@ TEST(QueuedSeconds, WaitForTheNetworkInPipelinesOverNodes) {
   expect_same(seconds(2, 16), 1e-3);
 }
 
-// DeepSpeed's hooks: ZeRO-3 alone has them.
+// DeepSpeed's hooks: ZeRO-3 alone has them, and the board's processor runs them as it runs the rest.
 TEST(QueuedSeconds, WaitForTheHooksOfZero3) {
   System system;
   system.software.zero3_issue_s = 3e-4;
   workloads::Workload workload;
   for (const int stage : {0, 1, 2, 3}) {
     workload.optimizer.zero_stage = stage;
-    EXPECT_EQ(more_issue_s(system.software, system.cluster, workload), stage == 3 ? 3e-4 : 0);
+    EXPECT_EQ(more_issue_s(system.gpu, system.software, system.cluster, workload), stage == 3 ? 3e-4 : 0);
   }
+  system.gpu.host_time = 1.5;
+  EXPECT_DOUBLE_EQ(more_issue_s(system.gpu, system.software, system.cluster, workload), 4.5e-4);
   system.software.replays_graphs = true;
-  EXPECT_EQ(more_issue_s(system.software, system.cluster, workload), 0);
+  EXPECT_EQ(more_issue_s(system.gpu, system.software, system.cluster, workload), 0);
 }
 
 TEST(QueuedSeconds, OfReplayedGraphsAreTheGpus) {
