@@ -217,6 +217,7 @@ struct KernelFusions {
   bool whole_head = false;              // every rank of tp has the whole table and head, and computes all of the logits and the loss
   bool remakes_logits = false;          // the loss keeps no logits: backward computes them again
   int loss_pieces = 1;                  // head and loss work on so many parts of the tokens one after another, forward and backward at once
+  bool widens_pieces = false;           // each part's gradient of the table is cast to fp32 and added to the sum by operators
   bool packed_qkv = false;              // the product stays whole beside what is rotated and made contiguous of it
   bool keeps_gathered = false;          // sequence parallelism: what is gathered for products stays until their backward
   bool separate_qkv = false;            // queries, keys and values are three products of one input

@@ -204,6 +204,8 @@ const Keys<Software>& software_keys() {
       K("remakes_logits", kernels(&KernelFusions::remakes_logits), truth(), "The loss keeps no logits: backward computes them again."),
       K("loss_pieces", kernels(&KernelFusions::loss_pieces), whole(1, most_kernels),
         "Head and loss work on so many parts of the tokens one after another, forward and backward at once, and keep no logits."),
+      K("widens_pieces", kernels(&KernelFusions::widens_pieces), truth(),
+        "The same: each part's gradient of the table is written, cast to fp32 and added to the sum by operators of their own."),
       K("packed_qkv", kernels(&KernelFusions::packed_qkv), truth(),
         "The product of queries, keys and values stays whole beside what is rotated and made contiguous of it."),
       K("own_tokens_first", kernels(&KernelFusions::own_tokens_first), truth(),
@@ -297,6 +299,8 @@ Software read_software(const Node& node, const std::string& name) {
     node.at("update_kernels").fail("update_kernels changes nothing where the update is fused", "fusions: {optimizer: false}");
   if (software.memory.habits.pieces_apart && software.kernels.loss_pieces == 1)
     node.at("memory").at("pieces_apart").fail("pieces_apart changes nothing where the head is one piece", "loss_pieces: 8");
+  if (software.kernels.widens_pieces && software.kernels.loss_pieces == 1)
+    node.at("widens_pieces").fail("widens_pieces changes nothing where the head is one piece", "loss_pieces: 8");
   return software;
 }
 

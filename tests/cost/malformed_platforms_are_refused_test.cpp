@@ -292,7 +292,7 @@ TEST(MalformedPlatforms, SoftwareUnknownKey) {
       "flash, early_stop, zero3_issue, "
       "zero3_by_tensor, adapter_units, copies_exchanged, all_reduces_gradients, broadcasts_weights, host_update, "
       "whole_messages, selective_by_product, selective_narrow, log_softmax, adopts_gradients, whole_logits, whole_head, remakes_logits, "
-      "loss_pieces, "
+      "loss_pieces, widens_pieces, "
       "packed_qkv, own_tokens_first, keeps_gathered, separate_qkv, separate_gate, fused_adapters, reduces_by_product, copies_shared, "
       "gathers_by_product, "
       "joins_gathered, autocast, compiled, rope_kernels, rope_copies, rope_by_document, "
@@ -322,6 +322,7 @@ TEST(MalformedPlatforms, SoftwareOfOnePieceWhosePiecesAreApart) {
   EXPECT_NE(software_error("step: 5 ms\n", apart).find("s.yaml:8:70: error: pieces_apart changes nothing where the head is one piece"),
             std::string::npos);
   EXPECT_EQ(software_error("step: 5 ms\n", apart + "loss_pieces: 8\n"), "accepted");
+  EXPECT_NE(software_error("step: 5 ms\n", "step: 5 ms\nwidens_pieces: true\n").find("widens_pieces changes nothing"), std::string::npos);
 }
 
 TEST(MalformedPlatforms, SoftwareLaunchesOfExperts) {

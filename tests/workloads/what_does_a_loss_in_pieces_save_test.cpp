@@ -52,6 +52,20 @@ TEST(LossInPieces, ReadsTheTableForEachPart) {
   EXPECT_EQ(products(parts.forward, "cross_entropy").bytes, products(whole.forward, "cross_entropy").bytes);
 }
 
+// Liger's sum by operators: a part's gradient written, read, written in fp32, read, and added to the sum, 2 + 2 + 4 + 4 + 2 + 2 bytes.
+TEST(LossInPieces, MayAddUpItsTableGradientByOperators) {
+  Workload widening = in_pieces(8);
+  widening.fusions.widens_pieces = true;
+  const BlockProgram parts = head_program(in_pieces(8)), wide = head_program(widening);
+  const double table = entries * hidden_width;
+  const double added = products(wide.backward, "logits").bytes - products(parts.backward, "logits").bytes;
+  EXPECT_EQ(added, -7 * 2 * table);  // each product writes what it makes, and adds it to nothing
+  EXPECT_EQ(products(wide.backward, "table gradient sum").bytes, 8 * (2 + 4 + 4 + 2 + 2) * table);
+  EXPECT_EQ(products(wide.backward, "table gradient sum").kernels, 2 * 8);
+  widening.lora.rank = 16;  // a frozen table has no gradient
+  EXPECT_EQ(products(head_program(widening).backward, "table gradient sum").kernels, 0);
+}
+
 // What waits for backward are gradients of the hidden states and of the table, whatever the vocabulary times the tokens.
 TEST(LossInPieces, KeepsNoLogits) {
   const UnitMemory eight = head_of(in_pieces(8)), sixteen = head_of(in_pieces(16));

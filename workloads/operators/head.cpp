@@ -72,15 +72,21 @@ Section cross_entropy(const Workload& workload, const Shard& shard) {
   return section;
 }
 
+// Liger from 0.6.2 on, sums in 16 bits (ops/fused_linear_cross_entropy.py, grad_weight += torch.mm(...).float()): a part's gradient of the
+// table, in 16 bits, is read and written in fp32, read as that and added to the sum in 16 bits, which is read and written: 14 bytes.
+constexpr double widened_bytes = 14;
+
 // A part of the tokens at a time: each reads the table again, and adds to its gradient.
-void cut(Section& logits, const Shard& shard, int pieces) {
-  const double table = static_cast<double>(shard.vocab * shard.hidden) * shard.element;
+void cut(Section& logits, const Workload& workload, const Shard& shard) {
+  const int pieces = workload.fusions.loss_pieces;
+  const bool widens = workload.fusions.widens_pieces;
+  const double entries = static_cast<double>(shard.vocab * shard.hidden), table = entries * shard.element;
   const auto cut_products = [&](std::vector<Item>& items) {
     for (Item& item : items) {
       auto* op = std::get_if<Operator>(&item);
       if (op == nullptr || op->cls != OperatorClass::gemm) continue;
       const bool gradient = op->pass == Pass::backward_weight;
-      op->bytes += (pieces - 1) * (gradient ? 2 : 1) * table;
+      op->bytes += (pieces - 1) * (gradient && !widens ? 2 : 1) * table;
       std::int64_t& tokens = gradient ? op->k : op->m;
       tokens = std::max<std::int64_t>(1, tokens / pieces);
       op->kernels *= pieces;
@@ -88,6 +94,9 @@ void cut(Section& logits, const Shard& shard, int pieces) {
   };
   cut_products(logits.forward);
   cut_products(logits.backward);
+  if (!widens || workload.lora.on()) return;
+  const Operator sum = memory_bound("table gradient sum", pieces * widened_bytes * entries, Pass::backward_weight, 2 * pieces);
+  logits.backward.emplace_back(by_operators(false, sum));
 }
 
 // The logits once more, which the loss's backward reads. Their input is there, or gathered for the gradient of the table.
@@ -112,7 +121,7 @@ BlockProgram head_program(const Workload& workload) {
   products.dense = workload.precision.head.value_or(shard.dense);
   Section logits = output_linear(workload, products, {"logits", shard.tokens, shard.vocab, shard.hidden, false}, "head");
   if (workload.lora.on()) logits.backward.emplace_back(frozen("logits"));
-  cut(logits, shard, workload.fusions.loss_pieces);
+  cut(logits, workload, shard);
   // Tied weights are the embedding's; the last stage of a pipeline keeps a copy of them.
   if (workload.model.tied_embeddings && ends_meet(workload)) logits.parameters = 0;
   const Section gathered = gathered_logits(shard);
