@@ -103,7 +103,8 @@ struct ReplicaSync {
   double largest_matrix = 0;  // of Muon: of a layer
 
   // Experts have replicas of their own: of `parameters` that contain `experts`, each part goes over its own group.
-  [[nodiscard]] bool replicated() const { return ranks > 1 || expert_ranks > 1; }
+  // One replica alone exchanges shards with its host where they lie there.
+  [[nodiscard]] bool replicated() const { return ranks > 1 || expert_ranks > 1 || from_host; }
   // One call each, of calls_of(what), one after another. Dense parameters without ZeRO: an all-reduce; otherwise a reduce-scatter over the
   // shard group, then where there are copies an all-reduce of the shard over them.
   [[nodiscard]] ReplicaCalls reduction_calls(const Parameters& what) const;

@@ -154,7 +154,7 @@ sim::Job with_weights_on_host(bool there, const std::string& rest, const std::st
 }
 
 TEST(EachFeatureAlone, WeightsOnTheHost) {
-  for (const char* parallel : {"{dp: 8}", "{tp: 2, dp: 4}", "{pp: 2, dp: 4}"}) {
+  for (const char* parallel : {"{dp: 8}", "{tp: 2, dp: 4}", "{pp: 2, dp: 4}", "{tp: 8}", "{tp: 2, pp: 4}"}) {
     for (const char* overlap : {"{dp_gradients: true, dp_parameters: true}", "{dp_parameters: false}"}) {
       for (const char* ranks : {"folded", "all"}) {
         const std::string rest = fmt::format("overlap: {}\nsimulation: {{ranks: {}}}", overlap, ranks);
@@ -178,6 +178,18 @@ TEST(EachFeatureAlone, WeightsOnTheHostComeUpBeforeEachGather) {
   EXPECT_EQ(gpu.memory.ranks[0].host_bytes, host.memory.ranks[0].host_bytes);
   const sim::StepResult simulated = sim::simulate_in_child(job);
   EXPECT_NEAR(simulated.mean[sim::Phase::dp], host.mean[sim::Phase::dp], 1e-3 * host.mean[sim::Phase::dp]);
+}
+
+// One replica exchanges with nobody: of 16 micro-batches' 16 gathers each there is the copy of all that a GPU has of a layer.
+TEST(EachFeatureAlone, WeightsOfOneReplicaOnTheHost) {
+  const std::string exposed = "overlap: {dp_parameters: false}";
+  const sim::Job job = with_weights_on_host(true, exposed, "{tp: 8}");
+  const double weights = 2 * 8 * workloads::layer_program(job.workload, false).parameters;
+  const sim::StepResult host = sim::predict(job), gpu = sim::predict(with_weights_on_host(false, exposed, "{tp: 8}"));
+  const double copies = 32 * weights / 20e9 + 256 * 10e-6;
+  EXPECT_EQ(gpu.mean[sim::Phase::dp], 0);
+  EXPECT_NEAR(host.mean[sim::Phase::dp], copies, 1e-9 * copies);
+  EXPECT_LT(host.memory.ranks[0].peak_bytes(), gpu.memory.ranks[0].peak_bytes());
 }
 
 // Sharded inside a node, copies across nodes.

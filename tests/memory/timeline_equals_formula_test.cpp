@@ -248,6 +248,10 @@ TEST(StaticMemory, IsShardedAsZeroSays) {
   EXPECT_EQ(held(3).total(), 18.0 / 2 * n);
   job.workload.optimizer.on_cpu = true;
   EXPECT_EQ(held(0).optimizer, 0);
+  // Gradients add up beside the states where every micro-batch reduces them.
+  EXPECT_EQ(held(1).gradients, 4 * n);
+  EXPECT_EQ(held(2).gradients, 0);
+  EXPECT_EQ(held(3).gradients, 0);
 }
 
 // Equations (33)-(35): with offload about two layers' activations stay, however many layers and micro-batches there are.

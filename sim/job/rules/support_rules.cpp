@@ -52,12 +52,9 @@ const Rule weights_alone{
     "offload.weights", [](const Workload& w, const System&) { return !(w.offload_weights && w.offload_activations); },
     [](const Workload&, const System&) { return Refusal{not_simulated("offload.weights", "true with offload.activations")}; }};
 
-const Rule weights_of_dense_replicas{
-    "offload.weights",
-    [](const Workload& w, const System&) { return !w.offload_weights || (!w.model.moe && workloads::replica_sync(w).ranks > 1); },
-    [](const Workload& w, const System&) {
-      return Refusal{not_simulated("offload.weights", w.model.moe ? "true for a model with experts" : "true on one replica")};
-    }};
+const Rule weights_of_dense_layers{
+    "offload.weights", [](const Workload& w, const System&) { return !w.offload_weights || !w.model.moe; },
+    [](const Workload&, const System&) { return Refusal{not_simulated("offload.weights", "true for a model with experts")}; }};
 
 const Rule experts_shard_over_all{
     "optimizer.shard_group",
@@ -71,8 +68,8 @@ const Rule experts_shard_over_all{
 }  // namespace
 
 std::vector<Rule> support_rules() {
-  return {linked_nodes,          muon,          flash_in_few_bits,         whole_head_alone,
-          offload_without_pairs, weights_alone, weights_of_dense_replicas, experts_shard_over_all};
+  return {linked_nodes,          muon,          flash_in_few_bits,       whole_head_alone,
+          offload_without_pairs, weights_alone, weights_of_dense_layers, experts_shard_over_all};
 }
 
 }  // namespace rehearse::sim
