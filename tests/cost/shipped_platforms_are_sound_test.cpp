@@ -91,6 +91,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "deepspeed-3d",
                                              "deepspeed-zero",
                                              "fms",
+                                             "fsdp-qlora",
                                              "gpt-neox",
                                              "habana-megatron",
                                              "halo",
