@@ -136,7 +136,7 @@ bool eager_experts(const Workload& workload) { return !workload.fusions.activati
 bool replays_dispatch(const Workload& workload) { return workload.fusions.replays_dispatch && workload.parallel.ep > 1; }
 
 BlockProgram expert_operators(const Workload& workload, double pairs) {
-  const Shard shard = shard_of(workload);
+  const Shard shard = expert_shard_of(workload);
   const MoeSpec& moe = *workload.model.moe;
   const int experts = moe.experts / workload.parallel.ep;
   const std::int64_t rows = std::llround(pairs), ffn = moe.ffn / workload.parallel.etp;
@@ -263,7 +263,7 @@ Communication ExpertLayer::small(const char* what, Pass pass, int chunks, int la
 std::shared_ptr<const Exchange> ExpertLayer::exchange(bool dispatch, int chunks, int layer, int microbatch) const {
   std::shared_ptr<const Exchange>& known = exchanges_[{dispatch, chunks, layer, microbatch}];
   if (known) return known;
-  const Shard shard = shard_of(workload_);
+  const Shard shard = expert_shard_of(workload_);
   const bool narrow = dispatch && shard.low_precision() && workload_.fusions.low_precision_dispatch;
   Exchange exchange;
   if (loads_.senders_alike()) {

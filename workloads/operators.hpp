@@ -119,7 +119,7 @@ enum class Reach : std::uint8_t { sequence, window };  // of a layer's attention
 // What a step does once with all that this GPU holds, however the optimizer is shared out.
 struct HeldParameters {
   double gradients = 0;                           // parameters whose gradients it has
-  double layers = 0;                              // parameters of layers
+  double layers = 0, experts = 0;                 // parameters of layers, and of those the routed experts'
   double dense_updated = 0, experts_updated = 0;  // of layers, after ZeRO: outside of routed experts, and theirs
   int tensors = 0;                                // of parameters that are updated
 };

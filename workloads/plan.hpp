@@ -55,6 +55,9 @@ struct Precision {
   Scaling recipe = Scaling::delayed;
   std::optional<DType> head = std::nullopt;              // of the head's products; none: as compute, but in 16 bits where that has fewer
   std::optional<DType> activation_input = std::nullopt;  // in which an MLP keeps what its activation function reads; none: as it is
+  std::optional<DType> experts = std::nullopt;           // of the products of routed experts; none: as compute
+  [[nodiscard]] DType of_experts() const { return experts.value_or(compute); }
+  [[nodiscard]] bool in_fp8() const { return compute == DType::fp8 || experts == DType::fp8; }  // some products of layers
 };
 
 enum class Attention { flash, unfused };

@@ -177,6 +177,7 @@ HeldParameters held_in_step(const Workload& workload, const ReplicaSync& sync, c
   const double dense = own.layers - own.experts;
   return {.gradients = workload.optimizer.zero_stage > 1 ? updated : own.trained(),
           .layers = own.layers,
+          .experts = own.experts,
           .dense_updated = sharded ? std::max(dense / sync.shard_ranks, std::min(dense, sync.largest_matrix)) : dense,
           .experts_updated = sharded ? own.experts / sync.expert_ranks : own.experts,
           .tensors = stage_tensors(workload)};

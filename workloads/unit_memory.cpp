@@ -326,6 +326,17 @@ double placeholder_bytes(const Workload& workload, const MemoryHabits& habits) {
   return habits.gradient_placeholders && workload.fusions.gradient_accumulation ? Sizes(workload, habits).layer_matrices() : 0;
 }
 
+namespace {
+
+// Of a weight, copies of fewer bits that products read: by rows, unless it is kept so, and by columns.
+double narrow_copy_bytes(const Workload& workload, const ReplicaSync& sync, DType products) {
+  const double narrow = bytes_of(products);
+  if (narrow >= bytes_of(workload.precision.weights)) return 0;
+  return (narrow < sync.layer_weight_bytes ? 2 : 1) * narrow;
+}
+
+}  // namespace
+
 StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, double placeholders,
                            const Parameters& own) {
   const int zero = workload.optimizer.zero_stage;
@@ -358,10 +369,10 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
   if (habits.gathers_copies && (zero == 1 || zero == 2) && sync.replicated()) memory.update += (2 * trained + shard) * sync.weight_bytes;
   if (habits.foreach_update && !workload.optimizer.on_cpu) memory.update += bytes_of(workload.precision.moments) * updated;
   memory.update = std::max(0.0, memory.update - root);
-  const double narrow = bytes_of(workload.precision.compute);
-  if (habits.narrow_copies && zero < 3 && narrow < bytes_of(workload.precision.weights)) {
-    const int copies = narrow < sync.layer_weight_bytes ? 2 : 1;  // by rows, unless they are kept so, and by columns
-    memory.temporary += copies * narrow * own.layers;
+  if (habits.narrow_copies && zero < 3) {
+    const double each = narrow_copy_bytes(workload, sync, workload.precision.compute);
+    const double more = narrow_copy_bytes(workload, sync, workload.precision.of_experts()) - each;
+    memory.temporary += each * own.layers + more * own.experts;
   }
   return memory;
 }

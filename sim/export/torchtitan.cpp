@@ -1,8 +1,11 @@
 // torchtitan's TOML, in the names of its versions of 2025.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <ostream>
+#include <string>
+#include <vector>
 
 #include "sim/export/exporter.hpp"
 #include "sim/import/torchtitan_flavours.hpp"
@@ -18,6 +21,9 @@ class Toml {
   explicit Toml(std::ostream& out) : out_(out) {}
   void table(std::string_view name) { out_ << fmt::format("\n[{}]\n", name); }
   void text(std::string_view key, std::string_view value) { out_ << fmt::format("{} = \"{}\"\n", key, value); }
+  void texts(std::string_view key, const std::vector<std::string>& values) {
+    out_ << fmt::format("{} = [\"{}\"]\n", key, fmt::join(values, "\", \""));
+  }
   void number(std::string_view key, std::int64_t value) { out_ << fmt::format("{} = {}\n", key, value); }
   void truth(std::string_view key, bool value) { out_ << fmt::format("{} = {}\n", key, value); }
 
@@ -31,16 +37,26 @@ const TorchtitanFlavour* flavour_of(const Job& job) {
   return named == torchtitan_flavours.end() ? nullptr : &*named;
 }
 
+// Linear modules and experts' grouped products have converters of their own.
+std::vector<std::string> converters(const Workload& work) {
+  const bool linear = work.precision.compute == DType::fp8, experts = work.model.moe && work.precision.of_experts() == DType::fp8;
+  const std::string scaled = work.precision.recipe == workloads::Scaling::mxfp8 ? "mx" : "float8";
+  std::vector<std::string> all;
+  if (linear) all.push_back("quantize.linear." + scaled);
+  if (experts) all.push_back("quantize.grouped_mm." + scaled);
+  return all;
+}
+
 void write_model(const Job& job, Toml& toml) {
   const TorchtitanFlavour* flavour = flavour_of(job);
-  const bool float8 = job.workload.precision.compute == DType::fp8;
-  if (flavour == nullptr && !float8) return;
+  const std::vector<std::string> narrow = converters(job.workload);
+  if (flavour == nullptr && narrow.empty()) return;
   toml.table("model");
   if (flavour != nullptr) {
     toml.text("name", flavour->name);
     toml.text("flavor", flavour->flavour);
   }
-  if (float8) toml.text("converters", "float8");
+  if (!narrow.empty()) toml.texts("converters", narrow);
 }
 
 void write_training(const Workload& work, Toml& toml) {

@@ -160,16 +160,40 @@ void read_float8(Fields& fields, Draft& draft) {
   if (gathered) draft.set("precision.param_gather", "fp8");
 }
 
-void read_titan_precision(Fields& fields, Draft& draft) {
+// What torchtitan's converters do in fewer bits: linear modules, which routed experts are not, and grouped products of experts.
+struct Converted {
+  bool linear = false, experts = false, mx = false;
+};
+
+Converted converted(Fields& fields) {
+  Converted all;
+  all.linear = fields.truth("float8.enable_float8_linear", false);
   const auto converters = fields.take("model.converters");
-  const bool float8 = fields.truth("float8.enable_float8_linear", false) || (converters && names(*converters, "float8"));
+  if (!converters) return all;
+  const auto has = [&](const char* first, const char* second) { return names(*converters, first) || names(*converters, second); };
+  const bool grouped = has("grouped_mm", "grouped_mm"), linear = has("quantize.linear", "quantize.dense");
+  const bool older = !grouped && !linear && has("float8", "mx");  // whose experts are named apart
+  all.linear = all.linear || linear || older;
+  const auto named = fields.take_any({"float8.moe_fqns_prototype", "mx.moe_fqns_prototype"});
+  all.experts = grouped || (older && named && names(*named, "expert"));
+  all.mx = names(*converters, "mx");
+  return all;
+}
+
+void read_titan_precision(Fields& fields, bool experts, Draft& draft) {
+  const Converted narrow = converted(fields);
   const std::string parameters = fields.word("training.mixed_precision_param", "bfloat16"),
                     reduced = fields.word("training.mixed_precision_reduce", "float32");
-  const std::string type = parameters == "float32" ? "fp32" : float8 ? "fp8" : "bf16";
-  if (reduced == "float32" && type != "fp8") return draft.set("precision", type);
+  const std::string type = parameters == "float32" ? "fp32" : narrow.linear ? "fp8" : "bf16";
+  const bool apart = experts && type != "fp32" && narrow.linear != narrow.experts;
+  const bool few_bits = type == "fp8" || (apart && narrow.experts);
+  if (reduced == "float32" && !few_bits) return draft.set("precision", type);
   draft.set("precision.compute", type);
   if (reduced != "float32") draft.set("precision.gradients", "bf16");
-  if (type == "fp8") read_float8(fields, draft);
+  if (apart) draft.set("precision.experts", narrow.experts ? "fp8" : "bf16");
+  if (!few_bits) return;
+  if (narrow.mx) return draft.set("precision.recipe", "mxfp8");
+  read_float8(fields, draft);
 }
 
 void read_recompute(Fields& fields, const TitanDegrees& degrees, Draft& draft) {
@@ -220,7 +244,7 @@ class Torchtitan final : public Importer {
     read_sharding(fields, degrees, draft);
     read_schedule(fields, degrees, draft);
     read_titan_batch(fields, degrees, request.gpus, draft);
-    read_titan_precision(fields, draft);
+    read_titan_precision(fields, experts, draft);
     read_recompute(fields, degrees, draft);
     read_compile(fields, experts, draft);
     draft.need("cluster", "the file does not say on which machines (rehearse list clusters)");

@@ -89,6 +89,7 @@ const Keys<Precision>& precision_keys() {
       K("activation_input", &Precision::activation_input, choice(workloads::dtypes),
         "In which MLPs with a gate keep the input of their activation function (Megatron-Core's --activation-func-fp8-input-store).")
           .otherwise("as it is computed"),
+      K("experts", &Precision::experts, choice(workloads::dtypes), "Of the products of routed experts.").otherwise("as compute"),
   };
   return keys;
 }

@@ -166,7 +166,7 @@ bool knows_tensors(const Workload& workload, const workloads::MemoryHabits& habi
   const workloads::Shard shard = workloads::shard_of(workload);
   const bool layers = model.mtp == 0 && !model.post_norms && !workload.offload_activations;
   const bool head = workload.precision.head.value_or(shard.dense) == shard.dense;
-  const bool products = !shard.low_precision() && head;
+  const bool products = !shard.low_precision() && workload.precision.of_experts() == shard.linear && head;
   const bool order = !schedule.splits_backward() && !schedule.mirrors() && !workload.overlap.ep;
   if (workload.recompute.shards_inputs && habits.order != workloads::TensorOrder::megatron_2021) return false;
   if (!layers || !products || !order || workload.precision.activation_input) return false;

@@ -114,6 +114,22 @@ TEST(WhatStacksKeepOfActivations, WhatExpertsGaveAndGot) {
   EXPECT_EQ(workloads::layer_activation_bytes(w, true, workloads::LayerKind::experts), input);
 }
 
+// Of each pair of token and expert the inputs of both products, as they are multiplied; what the layer keeps outside of its experts stays.
+TEST(WhatStacksKeepOfActivations, InputsOfExpertsInTheirPrecision) {
+  Workload w = kept_by(false);
+  w.parallel.tp = 1;
+  w.model.moe = workloads::MoeSpec{.experts = 8, .top_k = 2, .ffn = 512};
+  const double pair = workloads::received_activation_bytes(w, false);
+  const double layer = workloads::layer_activation_bytes(w, false, workloads::LayerKind::experts);
+  w.precision.experts = workloads::DType::fp8;
+  EXPECT_EQ(workloads::received_activation_bytes(w, false) - pair, -(w.model.hidden + 512.0));
+  EXPECT_EQ(workloads::layer_activation_bytes(w, false, workloads::LayerKind::experts), layer);
+  w.precision.compute = workloads::DType::fp8;
+  w.precision.experts = workloads::DType::bf16;
+  EXPECT_EQ(workloads::received_activation_bytes(w, false), pair);
+  EXPECT_NE(workloads::layer_activation_bytes(w, false, workloads::LayerKind::experts), layer);
+}
+
 // The input of the head's products as it is multiplied: narrower or wider than what the others read.
 TEST(WhatStacksKeepOfActivations, TheHeadsInputInItsOwnType) {
   Workload w = kept_by(false);

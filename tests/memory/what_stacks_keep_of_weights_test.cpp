@@ -171,6 +171,22 @@ double kept(const char* stack, workloads::DType products, int zero_stage) {
   return workloads::static_memory(w, software.memory.habits, {parameters, 0, layers_of(w.model, parameters)}).total();
 }
 
+// Transformer Engine's copies in 8 bits, by rows and by columns, of the part that is multiplied so.
+TEST(WhatStacksKeepOfWeights, NarrowCopiesOfExpertsAlone) {
+  using workloads::DType;
+  const workloads::MemoryHabits habits = read_software(ready_made(software_part, "megatron-lm").node, "megatron-lm").memory.habits;
+  const auto bytes = [&](DType compute, std::optional<DType> experts) {
+    workloads::Workload w = plan(4, 1);
+    w.precision.compute = compute;
+    w.precision.experts = experts;
+    return workloads::static_memory(w, habits, {.all = 1e9, .experts = 7e8, .layers = 9e8}).total();
+  };
+  const double wide = bytes(DType::bf16, std::nullopt);
+  EXPECT_NEAR(bytes(DType::fp8, std::nullopt) - wide, 2 * 9e8, 1);
+  EXPECT_NEAR(bytes(DType::bf16, DType::fp8) - wide, 2 * 7e8, 1);
+  EXPECT_NEAR(bytes(DType::fp8, DType::bf16) - wide, 2 * 2e8, 1);
+}
+
 // Of layers one moment, and weights as they are gathered; tables of words are Adam's, in 16 bits.
 TEST(WhatStacksKeepOfWeights, MuonAndWeightsInEightBits) {
   workloads::Workload w = plan(1, 0);

@@ -262,7 +262,7 @@ double unfused_norm_bytes(const Workload& workload) {
 
 double received_activation_bytes(const Workload& workload, bool recomputed) {
   if (workload.experts.chunk_recompute) return 0;
-  const Shard shard = shard_of(workload);
+  const Shard shard = expert_shard_of(workload);
   const double state = static_cast<double>(shard.hidden) * shard.element;
   if (recomputed) {
     const double replayed = replays_dispatch(workload) ? copies_per_pair(workload) * state : 0;

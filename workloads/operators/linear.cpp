@@ -272,7 +272,7 @@ double cast_bytes(const Workload& workload, const Shard& shard, bool transposed)
 }
 
 bool may_fuse_casts(const Precision& precision) {
-  return precision.compute == DType::fp8 && (precision.recipe == Scaling::delayed || precision.recipe == Scaling::mxfp8);
+  return precision.in_fp8() && (precision.recipe == Scaling::delayed || precision.recipe == Scaling::mxfp8);
 }
 
 bool fuses_casts(const Workload& workload, const Shard& shard) {

@@ -22,17 +22,22 @@ Operator update_operator(const char* name, double bytes, int kernels) {
   return op;
 }
 
-// Gradients set to zero; weights of layers in 8 or 4 bits, read as they are kept and written for one product and transposed for the other.
+// Of a weight of products in 8 or 4 bits: read as it is kept and written for one product and transposed for the other.
+double weight_cast_bytes(const Workload& workload, DType products) {
+  if ((products != DType::fp8 && products != DType::fp4) || keeps_frozen(workload, products)) return 0;
+  return bytes_of(workload.precision.weights) + 2 * bytes_of(products);
+}
+
+// Gradients set to zero; weights of layers in 8 or 4 bits are cast.
 std::vector<Operator> once_a_step(const Workload& workload, const HeldParameters& held) {
   std::vector<Operator> all;
   if (workload.fusions.zeroes_gradients && held.gradients > 0) {
     all.push_back(update_operator("gradients_to_zero", held.gradients * bytes_of(workload.precision.gradients), 1));
   }
-  const DType narrow = workload.precision.compute;
-  const bool casts = workload.fusions.casts_weights && held.layers > 0 && !keeps_frozen(workload, narrow);
-  if (casts && (narrow == DType::fp8 || narrow == DType::fp4)) {
-    all.push_back(update_operator("weights_cast", held.layers * (bytes_of(workload.precision.weights) + 2 * bytes_of(narrow)), 1));
-  }
+  const double own = weight_cast_bytes(workload, workload.precision.compute);
+  const double more = weight_cast_bytes(workload, workload.precision.of_experts()) - own;
+  const double bytes = workload.fusions.casts_weights ? held.layers * own + held.experts * more : 0;
+  if (bytes > 0) all.push_back(update_operator("weights_cast", bytes, 1));
   return all;
 }
 

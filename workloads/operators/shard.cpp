@@ -75,4 +75,10 @@ Shard shard_of(const Workload& workload) {
   return shard;
 }
 
+Shard expert_shard_of(const Workload& workload) {
+  Shard shard = shard_of(workload);
+  shard.linear = workload.precision.of_experts();
+  return shard;
+}
+
 }  // namespace rehearse::workloads

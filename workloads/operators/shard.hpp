@@ -28,7 +28,7 @@ struct Shard {
   double element = 2;          // bytes of an activation
   double state = 2;            // of a hidden state between layers: 4 under autocast
   double normed = 2;           // of what a norm gives: as hidden states, in 16 bits where a compiler casts in its kernel
-  DType linear = DType::bf16;  // of the linear layers
+  DType linear = DType::bf16;  // of the linear layers, or of the routed experts'
   DType dense = DType::bf16;   // of the head, and of core attention unless it is named: 16 bits when the linear layers use 8 or 4
   DType attention = DType::bf16;
 
@@ -54,6 +54,9 @@ struct Shard {
 
 // Throws InputError when heads, intermediate size or sequence cannot be divided as the plan asks.
 [[nodiscard]] Shard shard_of(const Workload& workload);
+
+// Of a rank's routed experts, whose products may be in another precision than those of the rest of a layer.
+[[nodiscard]] Shard expert_shard_of(const Workload& workload);
 
 // Rows of the vocabulary after padding: Megatron-LM's make-vocab-size-divisible-by 128, times tp.
 [[nodiscard]] std::int64_t padded_vocabulary(int vocab, int tp);

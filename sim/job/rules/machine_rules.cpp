@@ -39,6 +39,33 @@ const Rule head{
       return Refusal{fmt::format("GPU '{}' does not compute in {}", system.gpu.name, workloads::name_of(*w.precision.head))};
     }};
 
+const Rule experts_computed{
+    "precision.experts",
+    [](const Workload& w, const System& system) {
+      return !w.precision.experts || system.gpu.peak_flops_per_s.contains(*w.precision.experts);
+    },
+    [](const Workload& w, const System& system) {
+      return Refusal{fmt::format("GPU '{}' does not compute in {}", system.gpu.name, workloads::name_of(*w.precision.experts))};
+    }};
+
+const Rule experts_there{"precision.experts", [](const Workload& w, const System&) { return !w.precision.experts || w.model.moe; },
+                         [](const Workload& w, const System&) {
+                           return Refusal{fmt::format("model '{}' has no experts", w.model.name), "precision.compute is of all products"};
+                         }};
+
+// Narrower than 16 bits, or in that of the layers' other operators.
+bool experts_fit(const Workload& w, const System&) {
+  const workloads::DType experts = w.precision.of_experts(), compute = w.precision.compute;
+  return bytes_of(experts) < 2 || experts == (bytes_of(compute) < 2 ? workloads::DType::bf16 : compute);
+}
+
+const Rule experts_in_few_bits{"precision.experts", experts_fit, [](const Workload& w, const System&) {
+                                 return Refusal{
+                                     fmt::format("products of experts in {} beside others in {} are not simulated by this version",
+                                                 name_of(*w.precision.experts), name_of(w.precision.compute)),
+                                     "experts: fp8 beside compute: bf16, or experts: bf16 beside compute: fp8"};
+                               }};
+
 const Rule narrow_input{"precision.activation_input",
                         [](const Workload& w, const System&) { return !w.precision.activation_input || w.model.gated(); },
                         [](const Workload& w, const System&) {
@@ -65,13 +92,18 @@ const Rule gathers{"precision.param_gather",
                                     "it is the type in which layers' weights are gathered: fp8 for example"};
                    }};
 
+// Of the products of layers, which all read what is gathered.
+workloads::DType widest(const workloads::Precision& precision) {
+  return bytes_of(precision.of_experts()) > bytes_of(precision.compute) ? precision.of_experts() : precision.compute;
+}
+
 const Rule gathers_as_computed{"precision.param_gather",
                                [](const Workload& w, const System&) {
-                                 return !w.precision.param_gather || bytes_of(w.precision.compute) <= bytes_of(*w.precision.param_gather);
+                                 return !w.precision.param_gather || bytes_of(widest(w.precision)) <= bytes_of(*w.precision.param_gather);
                                },
                                [](const Workload& w, const System&) {
                                  return Refusal{fmt::format("precision.param_gather {} has fewer bits than products in {}",
-                                                            name_of(*w.precision.param_gather), name_of(w.precision.compute)),
+                                                            name_of(*w.precision.param_gather), name_of(widest(w.precision))),
                                                 "precision.compute: fp8"};
                                }};
 
@@ -83,13 +115,12 @@ const Rule orthogonal{"optimizer.kind",
                         return Refusal{fmt::format("muon's products are in bf16, in which GPU '{}' does not compute", system.gpu.name)};
                       }};
 
-const Rule scales{"precision.recipe",
-                  [](const Workload& w, const System&) {
-                    return w.precision.recipe == workloads::Scaling::delayed || w.precision.compute == workloads::DType::fp8;
-                  },
-                  [](const Workload&, const System&) {
-                    return Refusal{"precision.recipe is of products in fp8", "precision.compute: fp8"};
-                  }};
+const Rule scales{
+    "precision.recipe",
+    [](const Workload& w, const System&) { return w.precision.recipe == workloads::Scaling::delayed || w.precision.in_fp8(); },
+    [](const Workload&, const System&) {
+      return Refusal{"precision.recipe is of products in fp8", "precision.compute: fp8"};
+    }};
 
 const Rule offloaded{"offload.layers", [](const Workload& w, const System&) { return w.offload_layers < 0 || w.offload_activations; },
                      [](const Workload&, const System&) { return Refusal{"offload.layers needs offload.activations: true"}; }};
@@ -164,6 +195,9 @@ std::vector<Rule> machine_rules() {
   return {precision,
           attention,
           head,
+          experts_computed,
+          experts_there,
+          experts_in_few_bits,
           narrow_input,
           narrower_input,
           gathers,

@@ -1,0 +1,53 @@
+// torchtitan's converters: linear modules, which routed experts are not, and grouped products of experts, in float8 and MXFP8.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "sim/job/job.hpp"
+#include "tests/import/import_file.hpp"
+
+namespace rehearse::sim::testing {
+namespace {
+
+ImportedFile titan(const std::string& model, const std::string& converters, const std::string& rest = "") {
+  const std::filesystem::path path = std::filesystem::temp_directory_path() / ("titan-" + std::to_string(::getpid()) + ".toml");
+  std::ofstream(path) << "[model]\n"
+                      << model << "\nconverters = " << converters << R"(
+[training]
+local_batch_size = 1
+seq_len = 4096
+mixed_precision_reduce = "float32"
+[activation_checkpoint]
+mode = "none"
+)" << rest;
+  ImportedFile file = import_file("torchtitan", path.string(), {{"cluster", "dgx-b200-ndr400"}, {"gpus", "8"}, {"batch.global", "8"}});
+  std::filesystem::remove(path);
+  (void)read_job(file.finished.document, "titan");  // a job that runs
+  return file;
+}
+
+const std::string dense = "name = \"llama3\"\nflavor = \"8B\"", experts = "name = \"deepseek_v3\"\nflavor = \"16B\"";
+
+TEST(TitanConverters, AreOfLinearModulesOrOfExperts) {
+  const auto expect_precision = [](const ImportedFile& file, const char* compute, const char* of_experts, const char* recipe) {
+    expect(file, {{"precision.compute", compute}, {"precision.experts", of_experts}, {"precision.recipe", recipe}});
+  };
+  expect_precision(titan(experts, "[\"quantize.grouped_mm.mx\"]"), "bf16", "fp8", "mxfp8");
+  expect_precision(titan(experts, "\"quantize.grouped_mm.float8\""), "bf16", "fp8", "");
+  expect_precision(titan(experts, "[\"quantize.linear.mx\"]"), "fp8", "bf16", "mxfp8");
+  expect_precision(titan(experts, "[\"quantize.linear.mx\", \"quantize.grouped_mm.mx\"]"), "fp8", "", "mxfp8");
+  expect_precision(titan(experts, "[\"float8\"]"), "fp8", "bf16", "");
+  expect_precision(titan(dense, "[\"mx\"]"), "fp8", "", "mxfp8");
+}
+
+TEST(TitanConverters, ConvertBothInAWord) {
+  expect(titan(experts, "[\"float8\"]", "[float8]\nmoe_fqns_prototype = [\"experts\"]\n"), {{"precision", "fp8"}});
+  expect(titan(experts, "[\"float8\"]", "[float8]\nmoe_fqns_prototype = []\n"), {{"precision.experts", "bf16"}});
+  expect(titan(experts, "[\"quantize.linear.float8\", \"quantize.grouped_mm.float8\"]"), {{"precision", "fp8"}});
+  expect(titan(dense, "[\"quantize.linear.float8\"]"), {{"precision", "fp8"}});
+}
+
+}  // namespace
+}  // namespace rehearse::sim::testing
