@@ -110,13 +110,14 @@ const Keys<Gpu>& flash_keys() {
 const Keys<Gpu>& grouped_keys() {
   static const Keys<Gpu> keys([] {
     std::vector<Key<Gpu>> all;
-    const auto add = [&all](GroupedKernel kernel, const char* what) {
+    const auto add = [&all](GroupedKernel kernel, const char* bits, auto shares, const char* what) {
       const auto form = config::number(1e-3, 2);
-      const auto read = [form, kernel](const Node& node, Gpu& gpu) { gpu.grouped_share[kernel] = form.read(node); };
-      all.emplace_back(std::string(grouped_kernels().of(kernel)), form.shape, read, std::function<Node(const Gpu&)>(), what);
+      const auto read = [=](const Node& node, Gpu& gpu) { (gpu.*shares)[kernel] = form.read(node); };
+      all.emplace_back(std::string(grouped_kernels().of(kernel)) + bits, form.shape, read, std::function<Node(const Gpu&)>(), what);
     };
-    add(GroupedKernel::torch, "Of PyTorch's own, in 16 bits.");
-    add(GroupedKernel::megablox, "Of MaxText's Megablox.");
+    add(GroupedKernel::torch, "", &Gpu::grouped_share, "Of PyTorch's own, in 16 bits.");
+    add(GroupedKernel::megablox, "", &Gpu::grouped_share, "Of MaxText's Megablox.");
+    add(GroupedKernel::megablox, "_fp8", &Gpu::narrow_grouped_share, "Of the same in 8 bits, where it is another.");
     return all;
   }());
   return keys;

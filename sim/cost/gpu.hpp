@@ -55,7 +55,8 @@ struct Gpu {
   // Generations of flash attention, triton and sdpa: by the head dimension that a kernel is compiled for, its rate over that of `cost`'s
   // line. One that is not here runs at that rate.
   std::map<int, std::map<int, double>> flash_share;
-  std::map<workloads::GroupedKernel, double> grouped_share;  // of the rate of products; one that is not here reaches all of it
+  std::map<workloads::GroupedKernel, double> grouped_share;         // of the rate of products; one that is not here reaches all of it
+  std::map<workloads::GroupedKernel, double> narrow_grouped_share;  // the same in 8 or 4 bits; one that is not here as in 16
 
   // Of one kernel on the host, which takes a stack so long on an x86 server.
   [[nodiscard]] double issue_s(double stack_s) const { return host_time * (launch_s + stack_s); }

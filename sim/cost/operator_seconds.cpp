@@ -44,6 +44,8 @@ double flash_share(const Gpu& gpu, const Software& software, const workloads::Op
 }
 
 double grouped_share(const Gpu& gpu, const workloads::Operator& op) {
+  if (const auto narrow = gpu.narrow_grouped_share.find(op.grouped); bytes_of(op.dtype) < 2 && narrow != gpu.narrow_grouped_share.end())
+    return narrow->second;
   const auto share = gpu.grouped_share.find(op.grouped);
   return share == gpu.grouped_share.end() ? 1 : share->second;
 }

@@ -72,7 +72,7 @@ TEST(MalformedPlatforms, FlashGenerationsHaveSharesByHeadDimension) {
 }
 
 TEST(MalformedPlatforms, GroupedKernelsHaveShares) {
-  EXPECT_EQ(gpu_error_after("grouped: {torch: 0.63, megablox: 0.435}\n"), "accepted");
+  EXPECT_EQ(gpu_error_after("grouped: {torch: 0.63, megablox: 0.435, megablox_fp8: 0.3}\n"), "accepted");
   EXPECT_NE(gpu_error_after("grouped: {library: 1}\n").find("gpu.yaml:13:11: error: unknown key 'library' in grouped"), std::string::npos);
   EXPECT_NE(gpu_error_after("grouped: {torch: 3}\n").find("grouped.torch must be between 0.001 and 2, not 3"), std::string::npos);
   EXPECT_NE(software_error("step: 5 ms\n", "step: 5 ms\nexperts: {grouped_kernel: cutlass}\n").find("grouped_kernel cannot be 'cutlass'"),

@@ -179,6 +179,14 @@ TEST(OperatorSeconds, HaveTheShareOfTheirGroupedKernel) {
   }
 }
 
+TEST(OperatorSeconds, HaveTheNarrowShareOfTheirGroupedKernel) {
+  Gpu gpu = shipped_gpu("tpu-v7x");
+  workloads::Operator op = gemm(4096, 4096, 4096, workloads::DType::fp8);
+  op.grouped = workloads::GroupedKernel::megablox;
+  gpu.narrow_grouped_share[op.grouped] = 0.25;  // where the GPU lists one
+  expect_same(operator_seconds(gpu, {}, op), 4 * gpu.cost->seconds(op));
+}
+
 TEST(OperatorSeconds, AreNotLessThanTheHostNeedsToLaunch) {
   // 4 us of the driver and 6 us of the stack for each of two kernels that take nothing.
   const Gpu gpu = gpu_with_gemm("{model: roofline}");
