@@ -235,8 +235,23 @@ void read_biases(Fields& fields, const Family& family, Model& model) {
   if (fields.truth_or({"attention_bias"}, false)) attention = family.attention_bias;
   if (fields.truth_or({"use_qkv_bias", "qkv_bias"}, false)) attention = AttentionBiases::qkv;
   if (fields.truth_or({"attention_out_bias"}, false)) attention = AttentionBiases::all;
+  if (family.type == "gptj") model.attention_biases = AttentionBiases::none;  // whose MLP alone has biases
   const bool all = model.biases && family.type != "nemotron";
   if (!all && attention != AttentionBiases::none) model.attention_biases = attention;
+}
+
+// Attention beside the MLP: in Falcon's layers unless parallel_attn is off, those of its later models behind a norm each
+// (modeling_falcon.py); in StableLM's where the file says so, in others' unless it says no.
+ParallelResidual read_parallel_residual(Fields& fields, const Family& family) {
+  if (family.parallel_residual == ParallelResidual::none) return ParallelResidual::none;
+  if (family.type == "falcon") {
+    const bool newer = fields.truth_or({"new_decoder_architecture"}, false);
+    const int norms = fields.whole_or({"num_ln_in_parallel_attn"}, newer ? 2 : 1, {1, 2});
+    if (!fields.truth_or({"parallel_attn"}, true) && !newer) return ParallelResidual::none;
+    return newer && norms == 2 ? ParallelResidual::two_norms : ParallelResidual::one_norm;
+  }
+  const bool on = fields.truth_or({"use_parallel_residual"}, family.type != "stablelm");
+  return on ? family.parallel_residual : ParallelResidual::none;
 }
 
 // Windows by layer_types, or as the family has them.
@@ -311,6 +326,7 @@ HuggingfaceModel read_huggingface_config(const Node& json, const std::string& na
   read_biases(fields, family, model);
   model.qk_norm = !model.mla && fields.truth_or({"use_qk_norm", "qk_layernorm"}, family.qk_norm);
   model.post_norms = family.post_norms;
+  model.parallel_residual = read_parallel_residual(fields, family);
   model.clamps_gate = family.clamps_gate;
   model.norm = family.norm;
   const auto dropout = fields.given({"resid_pdrop", "hidden_dropout", "dropout"});

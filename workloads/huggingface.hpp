@@ -36,6 +36,7 @@ struct HuggingfaceFamily {
   bool tied = false;
   int head_dim = 0;  // when config.json gives none; 0: hidden / heads
   bool qk_norm = false, post_norms = false, clamps_gate = false;
+  ParallelResidual parallel_residual = ParallelResidual::none;  // where use_parallel_residual switches it, what it switches on
   bool experts = false, latent = false;
   bool windows = false;  // sliding_window applies without being switched on
   int full_every = 0;    // and leaves out the last of so many layers

@@ -77,8 +77,21 @@ void read_head_dim(const Node& node, Model& model) { model.head_dim = static_cas
 
 Bounds kv_heads_bounds(const Model& model) { return {model.heads == 0 ? 0 : 1, model.heads}; }
 
+// Of layers whose attention stands beside their MLP.
+void check_side_by_side(const Node& node, const Model& model) {
+  if (!model.side_by_side()) return;
+  const auto refuse = [&](bool has, const char* what) {
+    if (has) node.at("parallel_residual").fail(fmt::format("attention beside the MLP is not simulated of models with {}", what));
+  };
+  refuse(model.heads == 0, "heads: 0, which have no attention");
+  refuse(model.moe.has_value(), "experts (moe)");
+  refuse(model.mla.has_value(), "latent attention (mla)");
+  refuse(model.post_norms, "norms behind both (post_norms)");
+}
+
 // What several keys say together, at the key that is most likely wrong.
 void check(const Node& node, const Model& model) {
+  check_side_by_side(node, model);
   if (model.heads == 0) return;
   if (model.heads % model.kv_heads != 0) {
     node.at("kv_heads").fail(fmt::format("heads ({}) is not a multiple of kv_heads ({})", model.heads, model.kv_heads));
@@ -119,6 +132,9 @@ const Keys<Model>& model_keys() {
       }),
       K("post_norms", &Model::post_norms, config::truth(), "Norms behind attention and MLP as well as before them.")
           .written_if([](const Model& model) { return model.post_norms; }),
+      K("parallel_residual", &Model::parallel_residual, choice(parallel_residuals),
+        "Attention stands beside the MLP: both read the layer's input, behind one norm or two, and are added to it at once.")
+          .written_if([](const Model& model) { return model.side_by_side(); }),
       K("clamps_gate", &Model::clamps_gate, config::truth(), "Both halves of a gated MLP are clamped before its activation (gpt-oss).")
           .written_if([](const Model& model) { return model.clamps_gate; }),
       K("window", &Model::window, mapping(window_keys()), "Sliding windows of attention."),

@@ -17,7 +17,8 @@ namespace rehearse::workloads {
 enum class Activation { gelu, swiglu, geglu, relu2 };
 enum class Positions { rope, learned, alibi };
 enum class Norm { layernorm, rmsnorm };
-enum class AttentionBiases { none, qkv, all };  // qkv: of queries, keys and values, not of the projection behind attention
+enum class ParallelResidual { none, one_norm, two_norms };  // attention beside the MLP, both behind one norm or each behind its own
+enum class AttentionBiases { none, qkv, all };              // qkv: of queries, keys and values, not of the projection behind attention
 
 inline constexpr double default_dropout = 0.1;  // of GELU models: Megatron-LM's --hidden-dropout and --attention-dropout
 
@@ -60,12 +61,15 @@ struct Model {
   std::optional<MoeSpec> moe;
   std::optional<MlaSpec> mla;
   int mtp = 0;
+  ParallelResidual parallel_residual = ParallelResidual::none;
 
   // Counting on after the last layer: the multi-token-prediction layers, which are as the last one.
   [[nodiscard]] bool has_experts(int layer) const { return moe && moe->has_experts(layer < layers ? layer : layers - 1); }
   [[nodiscard]] bool windowed(int layer) const { return window && window->covers(layer < layers ? layer : layers - 1); }
   [[nodiscard]] bool qkv_bias() const { return attention_biases ? *attention_biases != AttentionBiases::none : biases; }
   [[nodiscard]] bool projection_bias() const { return attention_biases ? *attention_biases == AttentionBiases::all : biases; }
+  [[nodiscard]] bool side_by_side() const { return parallel_residual != ParallelResidual::none; }
+  [[nodiscard]] bool shares_norm() const { return parallel_residual == ParallelResidual::one_norm; }
   [[nodiscard]] bool gated() const { return activation == Activation::swiglu || activation == Activation::geglu; }
 };
 

@@ -12,6 +12,8 @@ inline const Names<Activation> activations{
     {"gelu", Activation::gelu}, {"swiglu", Activation::swiglu}, {"geglu", Activation::geglu}, {"relu2", Activation::relu2}};
 inline const Names<Positions> positions{{"rope", Positions::rope}, {"learned", Positions::learned}, {"alibi", Positions::alibi}};
 inline const Names<Norm> norms{{"layernorm", Norm::layernorm}, {"rmsnorm", Norm::rmsnorm}};
+inline const Names<ParallelResidual> parallel_residuals{
+    {"none", ParallelResidual::none}, {"one_norm", ParallelResidual::one_norm}, {"two_norms", ParallelResidual::two_norms}};
 inline const Names<AttentionBiases> attention_biases{
     {"none", AttentionBiases::none}, {"qkv", AttentionBiases::qkv}, {"all", AttentionBiases::all}};
 inline const Names<DType> dtypes{

@@ -59,8 +59,11 @@ Count mlp(const Model& model, double ffn) {
   return count;
 }
 
-// Before the MLP, and behind attention and MLP where those have norms too.
-double mlp_norms(const Model& model) { return norm_width(model, model.hidden) * (model.post_norms ? model.heads > 0 ? 3 : 2 : 1); }
+// Before the MLP, unless attention beside it stands behind the same, and behind attention and MLP where those have norms too.
+double mlp_norms(const Model& model) {
+  if (model.shares_norm()) return 0;
+  return norm_width(model, model.hidden) * (model.post_norms ? model.heads > 0 ? 3 : 2 : 1);
+}
 
 Count dense_layer(const Model& model) {
   Count count = attention(model);

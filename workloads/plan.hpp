@@ -229,6 +229,7 @@ struct KernelFusions {
   bool reduces_by_product = false;      // without sequence parallelism: separate products reduce their input gradients one by one
   bool gathers_by_product = false;      // with it: they gather their input, and scatter its gradient, one by one
   bool copies_shared = false;           // without it: separate products copy their input, all-reduces their gradient
+  bool merges_branches = false;         // attention beside the MLP: both are added before one sum over tp
   bool joins_gathered = false;          // sequence parallelism: a copy joins what was gathered, and cuts what is scattered
   bool autocast = false;                // weights and hidden states are fp32, and products read copies in 16 bits: autocasts()
   bool compiled = false;                // chains of pointwise operators are one kernel

@@ -110,7 +110,7 @@ int layer_tensors(const Workload& workload) {
   const int inputs = workload.fusions.separate_qkv ? 3 : 1;
   const int attention = model.heads > 0 ? 1 + inputs + (model.qkv_bias() ? inputs : 0) + (model.projection_bias() ? 1 : 0) : 0;
   const int mlp = (model.gated() ? 3 : 2) * (model.biases ? 2 : 1);
-  const int norms = (model.heads > 0 ? 2 : 1) * (model.post_norms ? 2 : 1) + (model.qk_norm ? 2 : 0);
+  const int norms = (model.heads > 0 && !model.shares_norm() ? 2 : 1) * (model.post_norms ? 2 : 1) + (model.qk_norm ? 2 : 0);
   return attention + mlp + norms * (model.norm == Norm::layernorm && model.biases ? 2 : 1);
 }
 

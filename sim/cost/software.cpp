@@ -225,6 +225,8 @@ const Keys<Software>& software_keys() {
         "of gradients."),
       K("gathers_by_product", kernels(&KernelFusions::gathers_by_product), truth(),
         "Sequence parallelism: separate products gather their input, and scatter its gradient, one by one."),
+      K("merges_branches", kernels(&KernelFusions::merges_branches), truth(),
+        "Models whose attention stands beside the MLP (parallel_residual): tensor parallelism sums both at once."),
       K("joins_gathered", kernels(&KernelFusions::joins_gathered), truth(),
         "Sequence parallelism: a copy joins what was gathered, and one cuts what is scattered."),
       K("autocast", kernels(&KernelFusions::autocast), truth(),

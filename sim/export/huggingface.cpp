@@ -18,9 +18,9 @@ using workloads::HuggingfaceFamily;
 using workloads::Model;
 
 // Those whose fields have the names below; in this order where several are as near.
-constexpr std::array families{"llama", "mistral",  "qwen2",    "qwen3",       "gemma",     "gemma2",    "gemma3_text",
-                              "gpt2",  "gpt_neox", "nemotron", "glm4",        "mixtral",   "qwen3_moe", "qwen2_moe",
-                              "olmoe", "gpt_oss",  "glm4_moe", "deepseek_v3", "starcoder2"};
+constexpr std::array families{"llama", "mistral",  "qwen2",    "qwen3",       "gemma",      "gemma2",    "gemma3_text",
+                              "gpt2",  "gpt_neox", "nemotron", "glm4",        "mixtral",    "qwen3_moe", "qwen2_moe",
+                              "olmoe", "gpt_oss",  "glm4_moe", "deepseek_v3", "starcoder2", "phi",       "cohere"};
 
 void write_experts(const Model& model, std::string_view type, Json& json) {
   const workloads::MoeSpec& moe = *model.moe;
@@ -108,6 +108,7 @@ Json config_of(const Model& model, const HuggingfaceFamily& family) {
   if (family.windows || family.type.starts_with("qwen")) write_window(model, family.type, json);
   if (model.mtp > 0) json["num_nextn_predict_layers"] = model.mtp;
   if (family.type == "glm4_moe") json["use_qk_norm"] = model.qk_norm;
+  if (family.type == "gpt_neox") json["use_parallel_residual"] = model.side_by_side();
   json["tie_word_embeddings"] = model.tied_embeddings;
   return json;
 }

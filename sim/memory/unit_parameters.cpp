@@ -1,4 +1,6 @@
 // Tensors of a unit's weights.
+#include <algorithm>
+
 #include "sim/memory/unit_tensors.hpp"
 #include "workloads/operators/shard.hpp"
 
@@ -54,6 +56,7 @@ std::vector<double> parameters_of(const Workload& workload, const Unit& unit) {
   } else if (unit.program->parameters >= hidden * static_cast<double>(s.vocab)) {  // not where the other end has it
     sizes = {hidden * static_cast<double>(s.vocab)};
   }
+  if (unit.kind == UnitKind::layer && workload.model.shares_norm()) sizes.erase(std::ranges::find(sizes, hidden));
   double rest = unit.program->parameters - unit.program->expert_parameters;
   for (const double size : sizes) rest -= size;
   if (rest >= 1) sizes.push_back(rest);  // biases, position embeddings, norms

@@ -295,7 +295,7 @@ TEST(MalformedPlatforms, SoftwareUnknownKey) {
       "loss_pieces, widens_pieces, "
       "packed_qkv, own_tokens_first, keeps_gathered, separate_qkv, separate_gate, fused_adapters, reduces_by_product, copies_shared, "
       "gathers_by_product, "
-      "joins_gathered, autocast, compiled, rope_kernels, rope_copies, rope_by_document, "
+      "merges_branches, joins_gathered, autocast, compiled, rope_kernels, rope_copies, rope_by_document, "
       "activation_kernels, activation_copies, activation_kept, loss_copies, "
       "update_kernels, untuned_norm_time, zeroes_gradients, casts_weights, fused_casts, transposes_frozen, memory, serving");
 }

@@ -18,7 +18,7 @@ class RandomJobs {
   // order, 2 to 8 replicas, sharded in groups.
   enum class Network : std::uint8_t { one_switch, any };
   explicit RandomJobs(unsigned seed, Network network = Network::one_switch)
-      : random_(seed), adapters_(seed), apart_(seed), any_(network == Network::any) {}
+      : random_(seed), adapters_(seed), apart_(seed), beside_(seed), any_(network == Network::any) {}
 
   // The text of a job that is not refused, its last line open: "simulation: {collectives: ring".
   std::string next() {
@@ -78,7 +78,7 @@ class RandomJobs {
   // older: one call per tensor with ZeRO-3, host launches. One in four is apart: operators in the place of fused kernels.
   std::string software(bool older) {
     if (older) return "software: megatron-2021\n";
-    if (apart_() % 4 != 0) return "";
+    if (apart_() % 4 != 0) return merges_ ? "software: {like: megatron-core, merges_branches: true}\n" : "";
     return "software: {like: megatron-core, fusions: {activation: false, norm: false}, activation_kernels: {forward: 6, backward: 10}, "
            "activation_copies: {forward: 7, backward: 12.5}, activation_kept: 3}\n";
   }
@@ -166,15 +166,23 @@ class RandomJobs {
                        network);
   }
   std::string model(int layers) {
-    const std::string experts = moe_ ? ", moe: {experts: 8, top_k: 2, ffn: 512, first_dense: 1}" : "";
+    const std::string experts = moe_ ? ", moe: {experts: 8, top_k: 2, ffn: 512, first_dense: 1}" : side_by_side();
     return fmt::format(
         "model: {{layers: {}, hidden: 1024, heads: 16, kv_heads: 16, ffn: 4096, activation: {}, vocab: {}, positions: rope{}}}\n", layers,
         gated_ || gated_dense_ ? "swiglu" : "gelu", pick({0, 32000}), experts);
   }
 
-  std::mt19937 random_, adapters_, apart_;
+  // Attention beside the MLP in one job in four, drawn apart as adapters are; half of the stacks sum both at once.
+  std::string side_by_side() {
+    const std::uint32_t drawn = beside_();
+    merges_ = drawn % 8 == 0;
+    if (drawn % 4 != 0) return "";
+    return drawn / 8 % 2 == 0 ? ", parallel_residual: one_norm" : ", parallel_residual: two_norms";
+  }
+
+  std::mt19937 random_, adapters_, apart_, beside_;
   bool any_;
-  bool moe_ = false, gated_ = false, gated_dense_ = false, whole_inputs_ = false;
+  bool moe_ = false, gated_ = false, gated_dense_ = false, whole_inputs_ = false, merges_ = false;
 };
 
 }  // namespace rehearse::tests

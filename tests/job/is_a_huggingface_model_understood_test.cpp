@@ -60,6 +60,7 @@ TEST_F(IsAHuggingfaceModelUnderstood, gpt_neox) {
   EXPECT_EQ(model.positions, Positions::rope);
   EXPECT_TRUE(model.biases);
   EXPECT_FALSE(model.tied_embeddings);
+  EXPECT_EQ(model.parallel_residual, ParallelResidual::two_norms);
 }
 
 TEST_F(IsAHuggingfaceModelUnderstood, gemma_widens_its_heads_and_ties_by_default) {

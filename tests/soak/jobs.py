@@ -31,6 +31,9 @@ def draw_job(rng, cluster, with_experts):
         job["attention"] = "unfused"
     if with_experts:
         add_experts(rng, job)
+    elif rng.random() < 0.15:
+        job["model"]["parallel_residual"] = rng.choice(["one_norm", "two_norms"])
+        job["software"] = {"like": job["software"], "merges_branches": rng.random() < 0.5}
     return job
 
 

@@ -56,6 +56,31 @@ TEST(HuggingfaceModels, HaveTheirBiasesAndNorms) {
   EXPECT_EQ(model("Qwen1.5-MoE-A2.7B").moe->shared, 4);  // 5,632 wide, of experts of 1,408
 }
 
+TEST(HuggingfaceModels, HaveAttentionBesideTheirMlps) {
+  EXPECT_EQ(model("gpt-neox-20b").parallel_residual, ParallelResidual::two_norms);
+  EXPECT_EQ(model("gpt-j-6b").parallel_residual, ParallelResidual::one_norm);
+  EXPECT_FALSE(model("gpt-j-6b").projection_bias());
+  EXPECT_EQ(model("command-r-v01").parallel_residual, ParallelResidual::one_norm);
+  EXPECT_EQ(model("stablelm-2-1_6b").parallel_residual, ParallelResidual::none);  // which does not switch it on
+  EXPECT_EQ(model("Llama-3.1-8B").parallel_residual, ParallelResidual::none);
+}
+
+TEST(HuggingfaceModels, SayWhetherAttentionStandsBesideTheMlp) {
+  const auto how = [](const std::string& architecture, const std::string& fields) {
+    const std::string text = "{architectures: [" + architecture + "], hidden_size: 64, num_attention_heads: 4, num_hidden_layers: 2, " +
+                             fields + "intermediate_size: 256, vocab_size: 1000}";
+    return read_huggingface_config(config::Node::load_text(text, "config.json"), "m").model.parallel_residual;
+  };
+  EXPECT_EQ(how("GPTNeoXForCausalLM", "use_parallel_residual: false, "), ParallelResidual::none);
+  EXPECT_EQ(how("StableLmForCausalLM", "use_parallel_residual: true, "), ParallelResidual::one_norm);
+  EXPECT_EQ(how("PhiForCausalLM", "hidden_act: gelu_new, "), ParallelResidual::one_norm);
+  // Falcon 7B; 40B and 180B; 11B; RefinedWeb's models with ALiBi.
+  EXPECT_EQ(how("FalconForCausalLM", ""), ParallelResidual::one_norm);
+  EXPECT_EQ(how("FalconForCausalLM", "new_decoder_architecture: true, "), ParallelResidual::two_norms);
+  EXPECT_EQ(how("FalconForCausalLM", "new_decoder_architecture: true, num_ln_in_parallel_attn: 1, "), ParallelResidual::one_norm);
+  EXPECT_EQ(how("FalconForCausalLM", "alibi: true, parallel_attn: false, "), ParallelResidual::none);
+}
+
 TEST(HuggingfaceModels, DenseLayersAreWhereTheFieldsSay) {
   const auto moe = [](const std::string& fields) {
     const std::string text =

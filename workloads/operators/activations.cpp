@@ -21,10 +21,34 @@ std::int64_t kept_inputs(const Workload& workload, const Shard& shard) {
 }
 
 // Under autocast the norm's input is a hidden state in fp32. A compiler has all but the layer's own input in 16 bits: half of a layer's
-// two.
+// two, or the one that it has where attention stands beside the MLP.
 double in_fp32(const Workload& workload, const Shard& shard) {
   if (!autocasts(workload)) return 0;
-  return (fp32_bytes - shard.element) * (workload.fusions.compiled ? 0.5 : 1);
+  return (fp32_bytes - shard.element) * (workload.fusions.compiled && !workload.model.side_by_side() ? 0.5 : 1);
+}
+
+// Of an element of a norm's input.
+double norm_input_bytes(const Workload& workload, const Shard& shard) {
+  const bool kept = !workload.recompute.drops(RecomputeModule::layernorm);
+  return normed_bytes(workload, shard) + (kept ? unfused_norm_bytes(workload) : 0) + in_fp32(workload, shard);
+}
+
+// Of the one before the MLP. Attention beside it reads the same hidden state; a second norm of operators has a copy in fp32 of its own, and
+// under autocast what it has normed.
+double mlp_norm_input_bytes(const Workload& workload, const Shard& shard) {
+  if (!workload.model.side_by_side()) return norm_input_bytes(workload, shard);
+  const double of_operators = workload.recompute.drops(RecomputeModule::layernorm) ? 0 : unfused_norm_bytes(workload);
+  if (workload.model.shares_norm() || of_operators == 0) return 0;
+  return of_operators + (autocasts(workload) ? 0 : normed_bytes(workload, shard));
+}
+
+// Whether the MLP's first product keeps what attention's keeps, of the norm that both stand behind: not what each casts, gathers or copies
+// for itself, nor where attention's keeps nothing.
+bool shares_input(const Workload& workload, const Shard& shard) {
+  const KernelFusions& fusions = workload.fusions;
+  const bool casts = shard.low_precision() || (autocasts(workload) && !fusions.compiled);
+  const bool copies = shard.tp > 1 && (shard.sp ? fusions.keeps_gathered : fusions.copies_shared);
+  return workload.model.shares_norm() && !casts && !copies && !workload.lora.on();
 }
 
 // Of the input of queries, keys and values, or of both halves of a gated MLP. Eager autocast casts it for each product that reads it; a
@@ -38,7 +62,8 @@ double copies_for_attention(const Workload& workload, const Shard& shard) {
   return copies_of_input(workload, shard, workload.fusions.separate_qkv, 3);
 }
 double copies_for_mlp(const Workload& workload, const Shard& shard) {
-  return copies_of_input(workload, shard, workload.fusions.separate_gate && workload.model.gated(), 2);
+  const double copies = copies_of_input(workload, shard, workload.fusions.separate_gate && workload.model.gated(), 2);
+  return shares_input(workload, shard) ? 0 : copies;
 }
 
 // Of a linear layer's adapters. The first product keeps its input, all of them the same one, or what each made of it by a cast, or by
@@ -57,17 +82,18 @@ double adapter_bytes(const Workload& workload, const Shard& shard, std::size_t a
 double own_copies(const Workload& workload, double copies) { return workload.lora.on() ? 0 : copies; }
 
 // What adapters beside a column-parallel layer keep.
-double column_adapter_bytes(const Workload& workload, const Shard& shard, std::size_t adapters) {
+double column_adapter_bytes(const Workload& workload, const Shard& shard, std::size_t adapters, bool kept = false) {
   const bool again = workload.recompute.drops(RecomputeModule::layernorm);
-  return adapter_bytes(workload, shard, adapters, static_cast<double>(shard.hidden), again);
+  return adapter_bytes(workload, shard, adapters, static_cast<double>(shard.hidden), again || kept);
 }
 
 // Input of the norm and what else it keeps, input of the column-parallel layer, mask of the dropout: the 10 of equation 2 for both halves
-// of a layer. `copies`: of that input.
-double outside_tensor_parallel(const Workload& workload, const Shard& shard, double copies) {
+// of a layer. of_norm: of an element of the norm's input; `copies`: of the layer's. Masks of what is summed over tp later are of all
+// tokens.
+double outside_tensor_parallel(const Workload& workload, const Shard& shard, double of_norm, double copies) {
   const bool kept = !workload.recompute.drops(RecomputeModule::layernorm);
-  const double of_norm = kept ? unfused_norm_bytes(workload) : 0;
-  const double per_element = normed_bytes(workload, shard) + of_norm + (shard.dropout ? mask_byte : 0) + in_fp32(workload, shard);
+  const double ranks = merges_branches(workload, shard) ? static_cast<double>(shard.tokens) / static_cast<double>(shard.spread_tokens) : 1;
+  const double per_element = of_norm + (shard.dropout ? mask_byte * ranks : 0);
   const double inputs = kept ? static_cast<double>(kept_inputs(workload, shard)) * saved_input(shard) * copies : 0;
   return (static_cast<double>(shard.spread_tokens) * per_element + inputs) * static_cast<double>(shard.hidden);
 }
@@ -131,7 +157,9 @@ double attention_bytes(const Workload& workload, const Shard& shard) {
   const double own_output = trained && (shard.low_precision() || exchanged) ? widths.out * shard.element : 0;
   const double adapters = column_adapter_bytes(workload, shard, qkv_adapters(workload, shard).size()) +
                           adapter_bytes(workload, shard, projection_adapters(workload, shard).size(), widths.out, is_flash && !exchanged);
-  return adapters + outside_tensor_parallel(workload, shard, own_copies(workload, copies_for_attention(workload, shard))) +
+  return adapters +
+         outside_tensor_parallel(workload, shard, norm_input_bytes(workload, shard),
+                                 own_copies(workload, copies_for_attention(workload, shard))) +
          latent_bytes(workload, shard) + head_norm_bytes(workload, shard) +
          static_cast<double>(shard.tokens) * (projections + context + packed + own_output) + core_attention_bytes(workload, shard);
 }
@@ -175,11 +203,14 @@ double mlp_bytes(const Workload& workload, const Shard& shard) {
   const bool again = workload.recompute.drops(RecomputeModule::mlp);
   // What is run again needs its input, frozen or not.
   const double copies = copies_for_mlp(workload, shard);
-  const double outside = outside_tensor_parallel(workload, shard, again ? copies : own_copies(workload, copies));
+  const double outside =
+      outside_tensor_parallel(workload, shard, mlp_norm_input_bytes(workload, shard), again ? copies : own_copies(workload, copies));
   if (again) return outside;
   const auto ffn = static_cast<double>(shard.ffn);
   const bool dropped = workload.recompute.drops(RecomputeModule::mlp_act);
-  const double adapters = column_adapter_bytes(workload, shard, fc1_adapters(workload, shard).size()) +
+  // Behind one norm adapters beside both first products keep the same input, but for what each gathers.
+  const bool kept = workload.model.shares_norm() && !shard.sp && !qkv_adapters(workload, shard).empty();
+  const double adapters = column_adapter_bytes(workload, shard, fc1_adapters(workload, shard).size(), kept) +
                           adapter_bytes(workload, shard, fc2_adapters(workload, shard).size(), ffn, dropped);
   const double intermediate = dropped ? unactivated_bytes(workload, shard, ffn) : dense_intermediate_bytes(workload, shard, ffn);
   return adapters + outside + static_cast<double>(shard.tokens) * intermediate;
@@ -190,11 +221,11 @@ double experts_bytes(const Workload& workload, const Shard& shard) {
   const MoeSpec& moe = *workload.model.moe;
   const double router = static_cast<double>(shard.spread_tokens) * moe.experts * (2 * sizeof(float) + mask_byte);
   if (workload.recompute.drops(RecomputeModule::shared_experts))
-    return outside_tensor_parallel(workload, shard, copies_for_mlp(workload, shard)) + router;
+    return outside_tensor_parallel(workload, shard, norm_input_bytes(workload, shard), copies_for_mlp(workload, shard)) + router;
   const double shared =
       static_cast<double>(shard.tokens) *
       dense_intermediate_bytes(workload, shard, static_cast<double>(moe.shared) * moe.ffn / static_cast<double>(shard.tp));
-  return outside_tensor_parallel(workload, shard, copies_for_mlp(workload, shard)) + router + shared;
+  return outside_tensor_parallel(workload, shard, norm_input_bytes(workload, shard), copies_for_mlp(workload, shard)) + router + shared;
 }
 
 // Attention and every second product in 16 bits (queries, values, one of two halves of fc1, fc2), and the layer's input. Grouped products

@@ -363,12 +363,32 @@ Section output_linear(const Workload& workload, const Shard& shard, const Linear
 Section row_parallel(const Workload& workload, const Shard& shard, const Linear& linear, const std::string& where) {
   const LinearKind kind = kind_of(workload, shard, shard.linear);
   Around around;
-  around.reduce_output = hidden_reduction(kind, shard, where, Pass::forward);
-  around.gather_gradient = hidden_gather(kind, shard, where, Pass::backward_input);
-  around.spread = spread_of(shard);
+  if (!linear.summed_later) {
+    around.reduce_output = hidden_reduction(kind, shard, where, Pass::forward);
+    around.gather_gradient = hidden_gather(kind, shard, where, Pass::backward_input);
+    around.spread = spread_of(shard);
+  }
   Section section = linear_section(kind, linear, around);
-  copy_first(section.backward, workload, shard, where, Pass::backward_input, shard.element, 1);
+  if (!linear.summed_later) copy_first(section.backward, workload, shard, where, Pass::backward_input, shard.element, 1);
   add_adapters(section, workload, shard, linear, Side::row, where);
+  return section;
+}
+
+bool merges_branches(const Workload& workload, const Shard& shard) {
+  return workload.fusions.merges_branches && workload.model.side_by_side() && shard.tp > 1;
+}
+
+// Of the type that hidden states are computed in. No product stands next to it that pieces of it could run beside.
+Section merged_sum(const Workload& workload, const Shard& shard) {
+  const LinearKind kind = kind_of(workload, shard, shard.dense);
+  Section section;
+  section.forward = hidden_reduction(kind, shard, "layer", Pass::forward);
+  section.backward = hidden_gather(kind, shard, "layer", Pass::backward_input);
+  for (std::vector<Item>* items : {&section.forward, &section.backward}) {
+    for (Item& item : *items) {
+      if (auto* call = std::get_if<Communication>(&item)) call->in_line = true;
+    }
+  }
   return section;
 }
 

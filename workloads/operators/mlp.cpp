@@ -58,14 +58,20 @@ std::vector<Section> mlp_sections(const Workload& workload, const Shard& shard) 
   fc1.input_beside = fc1.gradient_beside = true;
   Linear fc2{"mlp_fc2", shard.tokens, shard.hidden, shard.ffn, bias, 1, fc2_adapters(workload, shard), casts};
   fc2.input_beside = true;  // its gradient comes from the next layer, which is a graph of its own
+  fc2.summed_later = merges_branches(workload, shard);
   const auto mlp = [](Section section) { return part_of(RecomputeModule::mlp, std::move(section)); };
   const RecomputeModule of_activation = workload.recompute.drops(RecomputeModule::mlp) ? RecomputeModule::mlp : RecomputeModule::mlp_act;
-  std::vector<Section> sections{part_of(RecomputeModule::layernorm, norm_before(workload, shard, "post_norm")),
-                                makes(LayerOutput::linear_fc1, mlp(column_parallel(workload, shard, fc1, "mlp"))),
-                                part_of(of_activation, activation(workload, shard, static_cast<double>(shard.tokens * shard.ffn),
-                                                                  workload.fusions.activation, casts)),
-                                makes(LayerOutput::linear_fc2, mlp(row_parallel(workload, shard, fc2, "mlp")))};
-  add_residual(sections, workload, shard, "mlp", bias);
+  std::vector<Section> sections;
+  if (!workload.model.shares_norm()) sections.push_back(part_of(RecomputeModule::layernorm, norm_before(workload, shard, "post_norm")));
+  sections.push_back(makes(LayerOutput::linear_fc1, mlp(column_parallel(workload, shard, fc1, "mlp"))));
+  sections.push_back(part_of(
+      of_activation, activation(workload, shard, static_cast<double>(shard.tokens * shard.ffn), workload.fusions.activation, casts)));
+  sections.push_back(makes(LayerOutput::linear_fc2, mlp(row_parallel(workload, shard, fc2, "mlp"))));
+  if (workload.model.side_by_side()) {
+    add_joined_residual(sections, workload, shard, bias);
+  } else {
+    add_residual(sections, workload, shard, "mlp", bias);
+  }
   return sections;
 }
 

@@ -90,13 +90,9 @@ Section norm_of_product(const Workload& workload, const Shard& shard, const std:
 
 namespace {
 
-Section residual(const Workload& workload, const Shard& shard, const std::string& name, bool bias) {
-  const double elements = static_cast<double>(shard.spread_tokens * shard.hidden);
+// Bias and dropout of a branch beside the sums that it ends in, `traffic` in bytes of an element of so many.
+Section end_of_branch(const Workload& workload, const Shard& shard, const std::string& name, bool bias, Traffic traffic, double elements) {
   const bool separate = !workload.fusions.dropout_add;
-  Traffic traffic;
-  traffic.forward_bytes = shard.element + 2 * shard.state;  // the branch and the residual in, their sum out
-  traffic.backward_bytes = shard.normed + 2 * shard.state;  // the gradients of branch and residual in, their sum out
-  if (shard.casts_normed()) traffic.backward_bytes += shard.state + shard.element;  // the sum, for the branch's products
   if (shard.dropout) {
     traffic.forward_bytes += norm_mask_byte + (separate ? 2 * shard.element : 0);
     traffic.backward_bytes += 2 * shard.element + norm_mask_byte;
@@ -113,11 +109,64 @@ Section residual(const Workload& workload, const Shard& shard, const std::string
   return pointwise(name, traffic);
 }
 
+double spread_elements(const Shard& shard) { return static_cast<double>(shard.spread_tokens * shard.hidden); }
+
+Section residual(const Workload& workload, const Shard& shard, const std::string& name, bool bias) {
+  Traffic traffic;
+  traffic.forward_bytes = shard.element + 2 * shard.state;  // the branch and the residual in, their sum out
+  traffic.backward_bytes = shard.normed + 2 * shard.state;  // the gradients of branch and residual in, their sum out
+  if (shard.casts_normed()) traffic.backward_bytes += shard.state + shard.element;  // the sum, for the branch's products
+  return end_of_branch(workload, shard, name, bias, traffic, spread_elements(shard));
+}
+
+// What is added before it is summed over tp is there for all tokens.
+double branch_elements(const Workload& workload, const Shard& shard) {
+  return merges_branches(workload, shard) ? static_cast<double>(shard.tokens * shard.hidden) : spread_elements(shard);
+}
+
+// Attention beside the MLP ends in no sum: what a kernel fuses with one elsewhere is a kernel of its own here. A compiler has it in that of
+// the sum that follows.
+Section attention_alone(const Workload& workload, const Shard& shard, const std::string& name, bool bias) {
+  const bool one_kernel = workload.fusions.dropout_add && !workload.fusions.compiled && (bias || shard.dropout);
+  const Traffic traffic{.forward_bytes = one_kernel ? 2 * shard.element : 0, .forward_kernels = one_kernel ? 1 : 0, .backward_kernels = 0};
+  return end_of_branch(workload, shard, name, bias, traffic, branch_elements(workload, shard));
+}
+
+// A compiler adds both branches to the residual in one kernel, where no sum over tp stands between.
+bool adds_at_once(const Workload& workload, const Shard& shard) { return workload.fusions.compiled && !merges_branches(workload, shard); }
+
+Section branches_added(const Workload& workload, const Shard& shard, bool bias) {
+  const bool later = adds_at_once(workload, shard);
+  const Traffic traffic{.forward_bytes = later ? 0 : 3 * shard.element, .forward_kernels = later ? 0 : 1, .backward_kernels = 0};
+  return end_of_branch(workload, shard, "mlp_residual", bias, traffic, branch_elements(workload, shard));
+}
+
+// Backward: the gradients that the branches have for the layer's input, or for the one norm's output, are added to one another and to the
+// residual's, in one kernel by a compiler.
+Section layer_residual(const Workload& workload, const Shard& shard) {
+  Traffic traffic;
+  traffic.forward_bytes = (adds_at_once(workload, shard) ? 2 : 1) * shard.element + 2 * shard.state;
+  traffic.backward_bytes = 2 * shard.normed + (workload.fusions.compiled ? 2 : 4) * shard.state;
+  traffic.backward_kernels = workload.fusions.compiled ? 1 : 2;
+  if (shard.casts_normed()) traffic.backward_bytes += shard.state + shard.element;  // the residual's, for the branches' products
+  traffic.forward_bytes *= spread_elements(shard);
+  traffic.backward_bytes *= spread_elements(shard);
+  traffic.eager = !workload.fusions.dropout_add;
+  return pointwise("layer_residual", traffic);
+}
+
 }  // namespace
+
+void add_joined_residual(std::vector<Section>& sections, const Workload& workload, const Shard& shard, bool bias) {
+  sections.push_back(branches_added(workload, shard, bias));
+  if (merges_branches(workload, shard)) sections.push_back(merged_sum(workload, shard));
+  sections.push_back(layer_residual(workload, shard));
+}
 
 void add_residual(std::vector<Section>& sections, const Workload& workload, const Shard& shard, const std::string& branch, bool bias) {
   if (workload.model.post_norms) sections.push_back(norm_of_product(workload, shard, branch + "_post_norm"));
-  sections.push_back(residual(workload, shard, branch + "_residual", bias));
+  const auto end = workload.model.side_by_side() ? attention_alone : residual;
+  sections.push_back(end(workload, shard, branch + "_residual", bias));
 }
 
 }  // namespace rehearse::workloads

@@ -68,12 +68,16 @@ struct Linear {
   bool cast_gradient = false;               // what makes the gradient of y likewise
   bool input_beside = false;                // what makes x is compiled in one graph with this layer, and is no product or attention
   bool gradient_beside = false;             // what makes the gradient of y likewise
+  bool summed_later = false;                // row parallel: y is summed over tp with what is added to it
 };
 
 // Tensor-parallel linear layers with the collectives where Megatron-LM places them (Shoeybi et al. 2019, Korthikanti et al. 2022 figure 5).
 // Column: gathers the sequence before the product and reduces the input gradient. Row: reduces the output, gathers the output gradient.
 [[nodiscard]] Section column_parallel(const Workload& workload, const Shard& shard, const Linear& linear, const std::string& where);
 [[nodiscard]] Section row_parallel(const Workload& workload, const Shard& shard, const Linear& linear, const std::string& where);
+// Whether attention and the MLP beside it are added before one sum over tp, and that sum; backward gathers their gradient once.
+[[nodiscard]] bool merges_branches(const Workload& workload, const Shard& shard);
+[[nodiscard]] Section merged_sum(const Workload& workload, const Shard& shard);
 // The first matrix of an MLP of this width, or where it is gated the two of gate and up.
 [[nodiscard]] Linear mlp_input(const Workload& workload, const Shard& shard, std::string name, std::int64_t ffn);
 
@@ -118,8 +122,11 @@ struct Linear {
 [[nodiscard]] Section core_attention(const Workload& workload, const Shard& shard);
 
 // Of a branch that ends here: where the model has them its norm; bias, dropout and residual after a row-parallel layer, and the sum of the
-// two gradients that meet there in backward.
+// two gradients that meet there in backward. Of attention beside the MLP no sum.
 void add_residual(std::vector<Section>& sections, const Workload& workload, const Shard& shard, const std::string& branch, bool bias);
+// Where an MLP ends beside which attention stands: bias and dropout of the MLP, the sum of both branches, that over tp where they have one
+// for both, and the residual; backward the sums of the three gradients that meet at the layer's input.
+void add_joined_residual(std::vector<Section>& sections, const Workload& workload, const Shard& shard, bool bias);
 
 [[nodiscard]] BlockProgram assemble(const std::vector<Section>& sections);
 [[nodiscard]] std::vector<Item> as_recompute(std::vector<Item> items);
