@@ -27,7 +27,13 @@ bool same_experts(const workloads::ExpertPlan& a, const workloads::ExpertPlan& b
          a.nodes_per_token == b.nodes_per_token && a.capacity_factor == b.capacity_factor && a.layer_chunks == b.layer_chunks;
 }
 
-// All but optimizer.zero_stage and overlap.{pp, dp_gradients, dp_parameters}.
+// Whether operators, what they wait for, or what units hold differ by optimizer.zero_stage: the host's hooks, FSDP2's copies, adapters that
+// their own units gather in fewer bits, casts and sums of gradients.
+bool depends_on_stage(const Workload& w, const Software& software) {
+  return software.zero3_issue_s > 0 || w.optimizer.copies || w.optimizer.by_adapter || w.fusions.autocast || w.fusions.adopts_gradients;
+}
+
+// All but overlap.{pp, dp_gradients, dp_parameters} and optimizer.zero_stage.
 bool same_plan(const Workload& a, const Workload& b) {
   const workloads::Overlap &x = a.overlap, &y = b.overlap;
   const workloads::Optimizer &o = a.optimizer, &p = b.optimizer;
@@ -131,8 +137,10 @@ Evaluator::Plan::Plan(const Job& job, Fabric& fabric, const Workload& given)
 
 Evaluator::Plan& Evaluator::plan_of(const Workload& workload) {
   std::vector<std::unique_ptr<Plan>>& alike = plans_[hash_of(workload)];
+  const bool by_stage = depends_on_stage(workload, job_.system.software);
   for (const std::unique_ptr<Plan>& plan : alike) {
-    if (same_plan(plan->workload, workload)) return *plan;
+    const bool same_stage = plan->workload.optimizer.zero_stage == workload.optimizer.zero_stage;
+    if ((same_stage || !by_stage) && same_plan(plan->workload, workload)) return *plan;
   }
   return *alike.emplace_back(std::make_unique<Plan>(job_, fabric_of(workload), workload));
 }

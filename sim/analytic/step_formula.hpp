@@ -14,9 +14,9 @@ struct StepTerms {
   std::span<const PhaseTimes> phases;  // [stage], in the workspace; none where they were not asked for
 };
 
-// `workload` may differ from the one that was compiled and priced in optimizer.zero_stage, batch.global and overlap.{pp, dp_gradients,
-// dp_parameters}; `sync` is its own. stages_share: they leave NICs and host memories to one another when their steps end at different
-// times; otherwise each has its share of all at once.
+// `workload` may differ from the one that was compiled and priced in batch.global, overlap.{pp, dp_gradients, dp_parameters} and, where no
+// operator depends on it, optimizer.zero_stage; `sync` is its own. stages_share: they leave NICs and host memories to one another when
+// their steps end at different times; otherwise each has its share of all at once.
 [[nodiscard]] StepTerms step_terms(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled,
                                    const workloads::ReplicaSync& sync, const PlanCost& plan, PriceBook& prices, Workspace& workspace,
                                    bool by_phase = true, bool stages_share = true);

@@ -6,6 +6,7 @@
 #include "sim/cost/queue.hpp"
 #include "sim/memory/ranks_at_rest.hpp"
 #include "workloads/expert_layer.hpp"
+#include "workloads/operators/adapters.hpp"
 #include "workloads/routing.hpp"
 #include "workloads/segments.hpp"
 #include "workloads/stage_program.hpp"
@@ -71,6 +72,13 @@ class Computation {
   std::optional<workloads::ExpertLayer> experts_;
 };
 
+// Whether operators of units that are the same otherwise are so under two ways to shard and to accumulate.
+bool same_operators(const Workload& a, const Workload& b) {
+  const auto adapters = [](const Workload& w) { return w.lora.on() ? workloads::adapter_element(w, workloads::shard_of(w)) : 0; };
+  return workloads::autocasts(a) == workloads::autocasts(b) && workloads::added_share(a) == workloads::added_share(b) &&
+         workloads::added_share_of_experts(a) == workloads::added_share_of_experts(b) && adapters(a) == adapters(b);
+}
+
 // Whether two plans have the same units.
 bool same_units(const Workload& a, const Workload& b) {
   const auto numbers = [](const Workload& w) {
@@ -81,7 +89,8 @@ bool same_units(const Workload& a, const Workload& b) {
                       e.chunk_recompute, e.nodes_per_token, e.capacity_factor);
   };
   return numbers(a) == numbers(b) && a.recompute.modules == b.recompute.modules && a.recompute.kept == b.recompute.kept &&
-         a.experts.layer_chunks == b.experts.layer_chunks && a.lora == b.lora && workloads::ends_meet(a) == workloads::ends_meet(b) &&
+         a.experts.layer_chunks == b.experts.layer_chunks && a.lora == b.lora && same_operators(a, b) &&
+         workloads::ends_meet(a) == workloads::ends_meet(b) &&
          (a.schedule == b.schedule ||
           workloads::ScheduleRegistry::get(a.schedule).splits_backward() == workloads::ScheduleRegistry::get(b.schedule).splits_backward());
 }

@@ -1,6 +1,8 @@
 // Floors under step and memory hold for every plan of random jobs and spaces, each alone.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "sim/tune/floors.hpp"
 #include "sim/tune/worker.hpp"
 #include "tests/tune/spaces.hpp"
 
@@ -38,6 +40,32 @@ TEST(Floors, AreNeverAboveTheStepAndThePeak) {
   EXPECT_GT(closest_step, 0.9);  // a floor of nothing would be worth nothing
   EXPECT_GT(closest_memory, 0.5);
   RecordProperty("plans", plans);
+}
+
+// A stack that adopts the first micro-batch's gradients adds up those of the others alone; one with autocast casts where ZeRO-3 does not.
+// Whatever plan came before, a floor is that of the plan itself.
+TEST(Floors, AreThoseOfAPlanByItself) {
+  for (const char* stack : {"torch-fsdp", "torchtitan", "transformers"}) {
+    const sim::Job job = sim::read_job(
+        config::Node::load_text(fmt::format("model: {{layers: 4, hidden: 1024, heads: 8, ffn: 4096, vocab: 32000, activation: swiglu}}\n"
+                                            "cluster: dgx-h100-ndr400\ngpus: 8\nparallel: {{dp: 8}}\n"
+                                            "batch: {{global: 64, micro: 1, sequence: 2048}}\nsoftware: {}\n",
+                                            stack),
+                                "floors.yaml"),
+        "floors");
+    std::vector<workloads::Workload> plans;
+    for (const int global : {64, 8}) {
+      for (const int zero_stage : {3, 2, 1, 0}) {
+        workloads::Workload& plan = plans.emplace_back(job.workload);
+        plan.batch.global = global;
+        plan.optimizer.zero_stage = zero_stage;
+      }
+    }
+    sim::Floors remembers(job);
+    for (const workloads::Workload& plan : plans) {
+      EXPECT_EQ(remembers.step_s(plan), sim::Floors(job).step_s(plan)) << stack << plan.batch.global << " " << plan.optimizer.zero_stage;
+    }
+  }
 }
 
 TEST(Rows, NeedMoreWithALargerMicroBatch) {
