@@ -22,7 +22,8 @@ class TorchWriter : private TorchOperators {
       : TorchOperators(workload, made),
         selective_(workload.recompute.every_second_product()),
         loss_bytes_(habits.loss_bytes),
-        in_place_(habits.activation_in_place) {}
+        outputs_kept_(habits.outputs_kept),
+        in_place_(habits.activation_in_place && workload.fusions.activation) {}
 
   // Of a table that is the head's too autograd adds this gradient to the head's.
   void embedding(bool own_gradient) {
@@ -46,9 +47,9 @@ class TorchWriter : private TorchOperators {
     const int logits = take(wide(s_.vocab));
     const double exact = tokens() * static_cast<double>(s_.vocab) * exact_bytes;
     const bool fused = loss_bytes_ > 0 ? loss_bytes_ < least_by_operators : w_.fusions.cross_entropy;
-    const int copy = fused ? -1 : take(exact);
+    const int copy = fused && !outputs_kept_ ? -1 : take(exact);
     const int log_probabilities = fused ? logits : take(exact);
-    give(copy);
+    if (!outputs_kept_) give(copy);
     if (!fused) give(logits);
     if (casts_input_) give(normed.output);
     start_backward();
@@ -69,6 +70,7 @@ class TorchWriter : private TorchOperators {
     take_as(UnitTensors::input_gradient, residual());
     normalize_backward(normed, exact_part, false);
     give_input();
+    if (outputs_kept_) give(copy);
   }
 
   // Fused with its loss (Liger's fused_linear_cross_entropy.py): the gradients of its input and of the table are made in forward, piece by
@@ -307,6 +309,7 @@ class TorchWriter : private TorchOperators {
 
   bool selective_;
   double loss_bytes_;
+  bool outputs_kept_;
   bool in_place_;  // the activation's gradients
   NormedInput first_, second_;
   int query_ = -1, key_ = -1, value_ = -1, context_ = -1, statistics_ = -1, attended_weight_ = -1, middle_ = -1;

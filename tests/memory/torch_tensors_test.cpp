@@ -76,6 +76,11 @@ TEST(TorchTensors, ForwardLeavesWhatTheFormulaCountsAndBackwardLeavesNothing) {
   for (const std::string sharding : {"zero1", "zero2", "zero3"}) {
     follow_units(torch_job("deepspeed", "none", "swiglu", "precision: bf16\noptimizer: {sharding: " + sharding + "}"));
   }
+  for (const bool fused : {false, true}) {
+    const std::string software =
+        fmt::format("{{like: deepspeed, memory: {{loss: {}, outputs_kept: true}}, fusions: {{cross_entropy: {}}}}}", fused ? 4 : 14, fused);
+    follow_units(torch_job(software, "full", "swiglu", "precision: bf16\noptimizer: {sharding: zero3}"));
+  }
   for (const char* norm : {"false", "true"}) {
     const std::string software = fmt::format("{{like: deepspeed, loss_pieces: 16, fusions: {{norm: {}}}}}", norm);
     follow_units(torch_job(software, "full", "swiglu", "precision: bf16\noptimizer: {sharding: zero3, device: cpu}"));
