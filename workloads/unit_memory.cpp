@@ -6,6 +6,7 @@
 #include "workloads/frozen_weights.hpp"
 #include "workloads/operators/adapters.hpp"
 #include "workloads/operators/shard.hpp"
+#include "workloads/saved_weights.hpp"
 #include "workloads/whole_gradients.hpp"
 
 namespace rehearse::workloads {
@@ -40,7 +41,7 @@ class Sizes {
     // The copies of its weights that autocast makes are kept with the products that read them.
     const double copies = autocasts(workload_) ? unit.program->parameters * weight_ : 0;
     const bool computed_again = recomputed || workload_.recompute.every_second_product();
-    const double saved = habits_.saves_weights && !computed_again ? unit.program->parameters * weight_ : 0;
+    const double saved = saves_gathered(workload_, habits_, recomputed) ? unit.program->parameters * weight_ : 0;
     memory.activations = kept + held_up() + saved + (computed_again ? 0 : copies);
     const bool planned = habits_.planned && recomputed;
     memory.forward_temporary = (planned ? std::min(dropped, planned_tensors(kind)) : dropped) + (computed_again ? copies : 0);
@@ -357,10 +358,11 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
   }
   if (zero > 0) memory.temporary = zero == 3 ? habits.zero3_bucket_bytes.value_or(habits.bucket_bytes) : habits.bucket_bytes;
   // Where layers save their weights until backward, those that are live at its peak are among them.
-  const bool saved = habits.saves_weights && workload.recompute.kind == RecomputeKind::none;
+  const bool saved = saves_gathered(workload, habits, workload.recompute.kind == RecomputeKind::full);
   if (zero == 3 && sync.replicated() && !saved) memory.temporary += std::min(habits.live_parameters, own.all) * sync.weight_bytes;
   memory.temporary += placeholders;
-  const double root = zero == 3 && habits.root_unit && sync.replicated() ? sync.gathered_bytes(own.ends()) : 0;  // not in the update
+  const bool gathers = zero == 3 && (sync.replicated() || sync.copied);
+  const double root = habits.root_unit && gathers ? sync.gathered_bytes(own.ends()) : 0;  // not in the update
   memory.temporary += root;
   if (zero > 0 && !workload.optimizer.on_cpu) {
     const double at_once = zero == 3 ? std::min(updated, habits.update_at_once.value_or(updated)) : updated;

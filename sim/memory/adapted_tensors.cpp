@@ -290,8 +290,8 @@ bool knows_adapted_tensors(const Workload& workload, const workloads::MemoryHabi
   const bool sharding = zero == 0 || (zero == 3 && habits.sharded_master && !workload.optimizer.copies);
   const bool loss = !fusions.cross_entropy && fusions.loss_pieces <= 1;
   // Inputs that frozen units hold stay longer than any tensor of a unit does.
-  return alone && again && eager && sharding && loss && workload.model.gated() && workload.model.positions == workloads::Positions::rope &&
-         habits.gradients_freed && !habits.planned && !habits.frozen_inputs;
+  return alone && again && eager && sharding && loss && !workload.optimizer.no_sync && workload.model.gated() &&
+         workload.model.positions == workloads::Positions::rope && habits.gradients_freed && !habits.planned && !habits.frozen_inputs;
 }
 
 UnitTensors adapted_tensors(const Workload& workload, const workloads::MemoryHabits& habits, const Unit& unit) {

@@ -17,12 +17,19 @@ workloads::Parameters AdaptedWeights::parameters(std::size_t unit) const {
   return workloads::parameters_of(*stage_.program.chunks.front()[unit].program);
 }
 
+// Of a trained one between steps, as StaticMemory has it: its master copy, which FSDP shards, or that beside it.
+double AdaptedWeights::kept_bytes() const {
+  const double weight = sync_.trained_weight_bytes, exact = bytes_of(stage_.workload.precision.optimizer);
+  if (weight >= exact) return weight;
+  return (sync_.shards_parameters ? 0 : weight) + (stage_.workload.optimizer.on_cpu ? 0 : exact);
+}
+
 void AdaptedWeights::build() {
   for (std::size_t unit = 0; unit < gathered_.size(); ++unit) {
     const workloads::Parameters own = parameters(unit);
     const double trained = own.trained() * sync_.trained_weight_bytes;
     device_.take(sharded_ ? workloads::frozen_bytes_held(stage_.workload, sync_, own) : sync_.gathered_bytes(own) - trained);
-    if (!on_host_) device_.take(trained / (sharded_ ? sync_.shard_ranks : 1));
+    if (!on_host_) device_.take(own.trained() * kept_bytes() / (sharded_ ? sync_.shard_ranks : 1));
   }
 }
 

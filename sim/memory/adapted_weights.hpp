@@ -28,6 +28,7 @@ class AdaptedWeights : public RankWeights {
   void leave(std::size_t unit) override;
   [[nodiscard]] bool in_root(std::size_t unit) const { return stage_.habits.root_unit && (unit == 0 || unit + 1 == gathered_.size()); }
   [[nodiscard]] workloads::Parameters parameters(std::size_t unit) const;
+  [[nodiscard]] double kept_bytes() const;
   void gather(std::size_t unit);
 
   const TrainedStage& stage_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "workloads/saved_weights.hpp"
+
 namespace rehearse::sim {
 namespace {
 
@@ -192,7 +194,7 @@ void DeepSpeedZero3::release(std::size_t unit) {
 
 bool DeepSpeedZero3::saves(std::size_t unit) const {
   const workloads::Unit& what = stage_.program.chunks.front()[unit];
-  return stage_.habits.saves_weights && what.kind == workloads::UnitKind::layer && !what.recomputed;
+  return what.kind == workloads::UnitKind::layer && workloads::saves_gathered(stage_.workload, stage_.habits, what.recomputed);
 }
 
 // Kept where its backward comes soon (stage3_max_reuse_distance); a table that the head shares where that comes.

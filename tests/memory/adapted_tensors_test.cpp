@@ -92,13 +92,16 @@ TEST(AdaptedTensors, LoopsThatKeepOutputsHoldLogitsInFp32) {
 }
 
 // Both tables and the last norm, in 16 bits, are gathered while a layer is at work; where the head is at work its own table was there.
+// FSDP2 copies what one rank alone has as well.
 TEST(AdaptedTensors, TheRootStaysGathered) {
-  const auto at = [&](const char* root, const char* loss) {
-    return adapted_peak(
-        adapted_job("dropout: 0.1", by_zero3 + peft_stack(fmt::format("frozen_inputs: false, root_unit: {}, loss: {}", root, loss)), 3));
+  const auto at = [&](const char* root, const char* copies, int ranks) {
+    const std::string stack = fmt::format(
+        "software: {{like: peft-fsdp, copies_exchanged: {}, memory: {{frozen_inputs: false, root_unit: {}, loss: 12}}}}", copies, root);
+    return adapted_peak(adapted_job("dropout: 0.1", by_zero3 + stack, 3, ranks));
   };
   constexpr double table = 32000.0 * 1024 * 2;
-  EXPECT_NEAR(at("true", "12") - at("false", "12"), table, 1e-9 * table);
+  for (const auto& [copies, ranks] : {std::pair("false", 4), std::pair("true", 4), std::pair("true", 1)})
+    EXPECT_NEAR(at("true", copies, ranks) - at("false", copies, ranks), table, 1e-9 * table) << copies << " " << ranks;
 }
 
 // bitsandbytes' scales are no parameters: half a byte is sharded, 1/64 and 4/16384 are not; torchao's are, under FSDP2. On the host's side
@@ -128,6 +131,26 @@ TEST(AdaptedTensors, AllocateWhatTheFormulaCounts) {
       EXPECT_GE(peaks->reserved, peaks->allocated);
       EXPECT_NEAR(peaks->allocated / adapted_peak(job), 1, 0.05) << lora << " " << rest;
     }
+  }
+}
+
+// Adapters in 16 bits beside a master copy: FSDP shards that, without sharding it is there as well. One adapter of rank 4096 stands beside
+// every projection of attention, so that 4 bytes of each of its parameters are seen.
+TEST(AdaptedTensors, HaveMasterCopiesOfAdaptersIn16Bits) {
+  for (const std::string sharding : {"zero3", "none"}) {
+    const auto job_with = [&](const char* state) {
+      sim::Job job =
+          adapted_job("dropout: 0, targets: [o_proj]", "optimizer: {sharding: " + sharding + "}\n" + peft_stack("frozen_inputs: false"), 3);
+      job.workload.lora.rank = 4096;
+      job.workload.precision.optimizer = state == std::string("fp32") ? workloads::DType::fp32 : workloads::DType::bf16;
+      return job;
+    };
+    const auto more = [&](auto peak) { return peak(job_with("fp32")) - peak(job_with("bf16")); };
+    const double trained = workloads::stage_programs(job_with("bf16").workload).front().parameters.trained();
+    const double expected = sharding == "none" ? 4 * trained : 2 * trained / 4;
+    EXPECT_NEAR(more(adapted_peak), expected, 1) << sharding;
+    EXPECT_NEAR(more([](const sim::Job& job) { return sim::allocator_peaks(job, 0, adapted_room)->allocated; }), expected, 0.02 * expected)
+        << sharding;
   }
 }
 
