@@ -254,6 +254,24 @@ TEST(ExpertOperators, LeaveOutTheProductWhoseOutputIsKept) {
   EXPECT_DOUBLE_EQ(again("{kept: [expert_fc2]}"), again("full") * 2 / 3);
 }
 
+// Weights in 8 bits that are cast in each pass are cast again for products that are computed again.
+TEST(ExpertOperators, CastNoWeightsAgainForAProductWhoseOutputIsKept) {
+  const auto casts_again = [](const char* recompute) {
+    sim::Job job = job_of("mixtral-8x7b", 8, "{dp: 8, ep: 8}", fmt::format("recompute: {}\n", recompute));
+    job.workload.precision.compute = workloads::DType::fp8;
+    job.workload.precision.recipe = workloads::Scaling::tensorwise;
+    job.workload.fusions.casts_weights = false;
+    std::vector<std::string> names;
+    for (const workloads::Operator& op :
+         workloads::operators_of(job.workload, workloads::ExpertLayer(job.workload).work({Pass::recompute}, 0, 0, 0))) {
+      if (op.name.ends_with(" weight cast")) names.push_back(op.name);
+    }
+    return names;
+  };
+  EXPECT_EQ(casts_again("full"), (std::vector<std::string>{"experts_fc1 weight cast", "experts_fc2 weight cast"}));
+  EXPECT_EQ(casts_again("{kept: [expert_fc2]}"), std::vector<std::string>{"experts_fc1 weight cast"});
+}
+
 TEST(ExpertOperators, HoldTheModelsParametersOverAllRanks) {
   for (const char* name : shipped) {
     for (const char* parallel :

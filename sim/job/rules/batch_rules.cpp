@@ -91,6 +91,14 @@ const Rule outputs_to_keep{"recompute.kept", [](const Workload& w, const System&
                              return Refusal{fmt::format("the model has no {} to keep", workloads::layer_outputs.of(*lacking_output(w)))};
                            }};
 
+const Rule expert_outputs_to_keep{
+    "recompute.kept",
+    [](const Workload& w, const System&) { return !w.experts.chunk_recompute || !w.recompute.keeps(workloads::LayerOutput::expert_fc2); },
+    [](const Workload&, const System&) {
+      return Refusal{"expert_fc2 does not go with moe.chunk_recompute: chunks compute their experts again, whatever is kept",
+                     "moe: {chunk_recompute: false}"};
+    }};
+
 // Under sequence parallelism, or with one rank, a rank has its part alone.
 const Rule inputs_to_shard{
     "recompute.shards_inputs",
@@ -104,8 +112,8 @@ const Rule inputs_to_shard{
 }  // namespace
 
 std::vector<Rule> batch_rules() {
-  return {whole_microbatches, few_tokens,          few_documents,        few_microbatches, one_chunk_scheduled,
-          chunks_scheduled,   layers_to_recompute, modules_to_recompute, outputs_to_keep,  inputs_to_shard};
+  return {whole_microbatches,  few_tokens,           few_documents,   few_microbatches,       one_chunk_scheduled, chunks_scheduled,
+          layers_to_recompute, modules_to_recompute, outputs_to_keep, expert_outputs_to_keep, inputs_to_shard};
 }
 
 }  // namespace rehearse::sim
