@@ -297,6 +297,10 @@ Software read_software(const Node& node, const std::string& name) {
   software.name = name;
   software_keys().read(node, software);
   require_launches(node, software.memory.habits);
+  if (software.memory.habits.activation_in_place && !software.fusions["activation"])
+    node.at("memory")
+        .at("activation_in_place")
+        .fail("activation_in_place changes nothing where the activation is not fused", "fusions: {activation: true}");
   if (software.kernels.update_kernels > 0 && software.fusions["optimizer"])
     node.at("update_kernels").fail("update_kernels changes nothing where the update is fused", "fusions: {optimizer: false}");
   if (software.memory.habits.pieces_apart && software.kernels.loss_pieces == 1)

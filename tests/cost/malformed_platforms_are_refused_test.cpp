@@ -317,6 +317,15 @@ const std::string good_memory =
     "memory: {context: 1 GiB, communicator: 96 MiB, fragmentation: 0.04, buckets: 0 B, gradient_placeholders: true,\n"
     "         half_gradients: false, sharded_master: false}\n";
 
+TEST(MalformedPlatforms, SoftwareThatWritesOverTheInputsOfSeveralOperators) {
+  const std::string in_place = replaced(good_memory, "sharded_master: false", "sharded_master: false, activation_in_place: true");
+  EXPECT_EQ(software_error("step: 5 ms\n", in_place), "accepted");
+  const std::string from = good_software.substr(good_software.find("activation: true"));
+  const std::string apart = replaced(replaced(from, "activation: true", "activation: false"), "step: 5 ms\n", in_place);
+  EXPECT_NE(software_error(from, apart).find("error: activation_in_place changes nothing where the activation is not fused"),
+            std::string::npos);
+}
+
 TEST(MalformedPlatforms, SoftwareOfOnePieceWhosePiecesAreApart) {
   const std::string apart = replaced(good_memory, "sharded_master: false", "sharded_master: false, pieces_apart: true");
   EXPECT_NE(software_error("step: 5 ms\n", apart).find("s.yaml:8:70: error: pieces_apart changes nothing where the head is one piece"),
