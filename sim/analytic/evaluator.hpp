@@ -51,7 +51,7 @@ class Evaluator {
     CommunicationModel model;
     PriceBook::Calls calls;
   };
-  // What plans share that differ in sharding and in what overlaps between replicas and stages.
+  // What plans share that differ in what overlaps between replicas and stages, and in sharding where no operator depends on it.
   struct Plan {
     Plan(const Job& job, Fabric& fabric, const workloads::Workload& workload);
     workloads::Workload workload;

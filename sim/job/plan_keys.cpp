@@ -29,7 +29,8 @@ constexpr auto overlap = &Workload::overlap;
 constexpr auto optimizer = &Workload::optimizer;
 constexpr auto experts = &Workload::experts;
 
-// The search walks them in this order. What stands behind batch.micro changes no unit's price (sim/analytic/evaluator.hpp).
+// The search walks them in this order. What stands behind batch.micro changes no unit's price, sharding only where operators depend on it
+// (sim/analytic/evaluator.hpp).
 constexpr std::array keys{
     PlanKey{"parallel.tp", part<parallel, &Parallel::tp>},
     PlanKey{"parallel.cp", part<parallel, &Parallel::cp>},
