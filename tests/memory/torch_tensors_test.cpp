@@ -195,21 +195,22 @@ TEST(TorchTensors, OfZero3WithItsOptimizerOnTheHost) {
 }
 
 // Many tokens, so that the loss is the peak, and few parameters live: what products save are all layers' weights in 16 bits, by the formula
-// but for those that are live at its peak already; layers that are computed again save none.
+// but for those that are live at its peak already; layers that are computed again, or keep every second product, save none.
 TEST(TorchTensors, OfZero3WhoseProductsSaveWeights) {
   static constexpr double live = 1e6;
-  const auto job_with = [](const char* saves, const char* recompute) {
+  const auto job_with = [](const char* saves, const char* recompute, bool by_product) {
     const std::string text = fmt::format(
         "model: {{layers: 12, hidden: 1024, heads: 8, ffn: 4096, vocab: 64000, activation: swiglu, dropout: 0}}\n"
         "cluster: dgx-h100-ndr400\ngpus: 4\nparallel: {{dp: 4}}\nbatch: {{global: 16, micro: 4, sequence: 2048}}\nattention: flash\n"
         "recompute: {}\noptimizer: {{sharding: zero3}}\n"
-        "software: {{like: deepspeed, memory: {{zero3_buckets: 1 MB, live_parameters: {}, saves_weights: {}}}}}\n",
-        recompute, live, saves);
+        "software: {{like: deepspeed, selective_by_product: {},\n"
+        "           memory: {{zero3_buckets: 1 MB, live_parameters: {}, saves_weights: {}}}}}\n",
+        recompute, by_product, live, saves);
     return sim::read_job(config::Node::load_text(text, "saved.yaml"), "saved");
   };
-  const double layers = workloads::stage_programs(job_with("true", "none").workload).front().parameters.layers;
-  const auto more = [&](const char* recompute, auto peak) {
-    return peak(job_with("true", recompute)) - peak(job_with("false", recompute));
+  const double layers = workloads::stage_programs(job_with("true", "none", false).workload).front().parameters.layers;
+  const auto more = [&](const char* recompute, auto peak, bool by_product = false) {
+    return peak(job_with("true", recompute, by_product)) - peak(job_with("false", recompute, by_product));
   };
   const auto formula = [](const sim::Job& job) { return sim::predicted_memory(job).ranks.front().tensor_bytes(); };
   const auto sequence = [](const sim::Job& job) { return sim::allocator_peaks(job, 0, endless)->allocated; };
@@ -217,6 +218,9 @@ TEST(TorchTensors, OfZero3WhoseProductsSaveWeights) {
   EXPECT_NEAR(more("none", sequence), 2 * layers, 0.02 * layers);
   EXPECT_EQ(more("full", formula), 0);
   EXPECT_EQ(more("full", sequence), 0);
+  EXPECT_NEAR(more("selective", formula), 2 * layers - 2 * live, 1) << "attention alone comes again";
+  EXPECT_EQ(more("selective", formula, true), 0);
+  EXPECT_EQ(more("selective", sequence, true), 0);
 }
 
 }  // namespace
