@@ -52,7 +52,8 @@ bool makes_gradients_anew(const Workload& workload, const MemoryHabits& habits) 
 }
 
 double kept_gradients(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, const Parameters& what) {
-  // Shards go to the host's memory as they are reduced (DeepSpeed's async_accumulate_grad_in_cpu_via_gpu and partition_grads, FSDP's CPUOffload).
+  // Shards go to the host's memory as they are reduced (DeepSpeed's async_accumulate_grad_in_cpu_via_gpu and partition_grads, FSDP's
+  // CPUOffload).
   if (workload.optimizer.on_cpu && sync.reduce_each_microbatch) return 0;
   // DeepSpeed's ZeRO-1 reduces while the last micro-batch's backward runs.
   const bool an_only_one = habits.live_parameters > 0 && workload.optimizer.zero_stage == 1 && workload.microbatches() == 1;
