@@ -273,6 +273,10 @@ TEST(Torchtitan, Llama3) {
                 {"software.like", ""},
                 {"software.name", "torchtitan (changed)"},
                 {"software.compiled", "false"}});
+  // Eager mode's host is PyTorch's own, which was measured.
+  const config::Node measured = config::Node::load_file(config::data_file("platforms/software", "pytorch"));
+  for (const char* key : {"issue", "zero3_issue"})
+    EXPECT_EQ(value_of(file, fmt::format("software.{}", key)), measured.find(key)->as_string()) << key;
 }
 
 // 64 GPUs by tp 8 are 8 replicas of 8 sequences.
