@@ -1,5 +1,7 @@
 #include "gpu_files.hpp"
 
+#include <gtest/gtest.h>
+
 #include "config/data_dir.hpp"
 #include "sim/job/parts.hpp"
 
@@ -58,5 +60,13 @@ Operator moving(double bytes) {
   op.bytes = bytes;
   return op;
 }
+
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  const auto at = text.find(what);
+  EXPECT_NE(at, std::string::npos) << what;
+  return text.replace(at, what.size(), by);
+}
+
+void expect_same(double actual, double expected) { EXPECT_NEAR(actual / expected, 1, 1e-12); }
 
 }  // namespace rehearse::sim::testing

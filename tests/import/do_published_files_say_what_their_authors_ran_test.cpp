@@ -370,38 +370,5 @@ TEST(LlmFoundry, Mpt7b) {
   EXPECT_EQ(file.finished.summary, "job: 6.659 billion parameters on 64 x a100-sxm4-80g");
 }
 
-TEST(DeepSpeed, SaysBatchPrecisionAndZeroAlone) {
-  const Settings rest{{"cluster", "jean-zay-a100-80g"},
-                      {"gpus", "384"},
-                      {"model", "bloom-176b"},
-                      {"batch.sequence", "2048"},
-                      {"parallel", "{tp: 4, pp: 12}"}};
-  const ImportedFile file = import_published("deepspeed", "bloom-deepspeed.json", rest);
-  expect(file, {{"batch.global", "2048"},
-                {"batch.micro", "2"},
-                {"precision", "bf16"},
-                {"optimizer.sharding", "zero1"},
-                {"software", "deepspeed-3d"},
-                {"overlap.dp_gradients", "false"}});
-  EXPECT_TRUE(says(file.draft.inferred, "DeepSpeed's optimizer for bf16"));
-}
-
-// FlagPerf's LLaMA 2 7B: one bucket of 1e7 gradients, 2 bytes each.
-TEST(DeepSpeed, SaysWhatItsBuffersAre) {
-  const Settings rest{
-      {"cluster", "dgx-a100-80g-hdr200"}, {"gpus", "8"}, {"model", "llama2-7b"}, {"batch.sequence", "4096"}, {"batch.global", "8"}};
-  const ImportedFile file = import_published("deepspeed", "llama2-7b-flagperf.json", rest);
-  expect(file, {{"batch.micro", "1"},
-                {"precision", "fp16"},
-                {"optimizer.sharding", "zero3"},
-                {"software.like", "deepspeed"},
-                {"software.memory.zero3_buckets", "20000000 B"},
-                {"software.memory.live_parameters", "1000000000"},
-                {"software.memory.update_at_once", "1000000000"},
-                {"overlap.dp_gradients", "true"},
-                {"overlap.dp_parameters", "true"}});
-  EXPECT_TRUE(says(file.draft.inferred, "--set software=deepspeed-3d"));
-}
-
 }  // namespace
 }  // namespace rehearse::sim::testing

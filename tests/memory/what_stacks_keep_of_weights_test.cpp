@@ -100,19 +100,6 @@ TEST(WhatStacksKeepOfWeights, ForeachUpdate) {
   }
 }
 
-// Shards of gradients go to the host as they are reduced (DeepSpeed's stage_1_and_2.py and stage3.py); ZeRO-1's lie whole on the GPU.
-TEST(WhatStacksKeepOfWeights, GradientsOfAnOptimizerOnTheHost) {
-  for (const int zero_stage : {1, 2, 3}) {
-    workloads::Workload w = plan(8, zero_stage);
-    w.optimizer.shard_group = 8;
-    w.precision.gradients = workloads::DType::bf16;
-    const double on_gpu = workloads::static_memory(w, {}, {.all = 8e9}).gradients;
-    w.optimizer.on_cpu = true;
-    EXPECT_EQ(on_gpu, zero_stage == 1 ? 16e9 : 2e9) << zero_stage;
-    EXPECT_EQ(workloads::static_memory(w, {}, {.all = 8e9}).gradients, zero_stage == 1 ? 16e9 : 0) << zero_stage;
-  }
-}
-
 // FSDP2 (pytorch-h100: peaks of single GPUs that lie there): when the gradients of the table of words are reduced, its gathered weights (2
 // bytes a parameter) are gone. What autograd made (2) is there with its copy (4), then the copy with the shard that the reduction makes (4
 // of the shard), which of an only micro-batch is counted among the gradients.

@@ -194,65 +194,6 @@ TEST(OperatorCommunication, RecomputationThatStopsEarlyLeavesTheLastProductOut) 
   EXPECT_EQ(skeleton(layer_program(workload, false).recompute), (Names{"core_attention", "mlp_fc1"}));
 }
 
-// DeepSpeed's ZeRO-3 of 2021: LLaMA has 5 matrices (queries, keys and values in one) and 2 norms in a layer.
-TEST(OperatorCommunication, ZeroThreeByTensorMakesACallPerTensorAndHidesNone) {
-  Workload workload = parallel(1, false);
-  workload.optimizer = {.zero_stage = 3, .on_cpu = false, .by_tensor = true};
-  workload.overlap.dp_gradients = workload.overlap.dp_parameters = true;
-  const ReplicaSync sync = replica_sync(workload);
-  EXPECT_EQ(sync.calls_per_layer, 7);
-  EXPECT_FALSE(sync.overlap_gradients || sync.overlap_parameters);
-}
-
-// A table is one tensor: no part of it comes by itself, whatever layers are cut into. A seventh of a layer of 70 numbers in 16 bits, all of
-// a table of 100.
-TEST(OperatorCommunication, TablesComeWholeWhereLayersComeTensorByTensor) {
-  Workload workload = parallel(1, false);
-  workload.parallel.dp = 8;
-  workload.optimizer = {.zero_stage = 3, .on_cpu = false, .by_tensor = true};
-  const ReplicaSync sync = replica_sync(workload);
-  const Parameters layer{.all = 70, .layers = 70}, table{.all = 100};
-  EXPECT_EQ(sync.calls_of(layer), 7);
-  EXPECT_EQ(sync.calls_of(table), 1);
-  EXPECT_DOUBLE_EQ(sync.gather_calls(layer).begin()->bytes, 70 * 2 / 7);
-  EXPECT_DOUBLE_EQ(sync.gather_calls(table).begin()->bytes, 100 * 2);
-  EXPECT_DOUBLE_EQ(sync.reduction_calls(table).begin()->bytes, 7 * sync.reduction_calls(layer).begin()->bytes * 100 / 70);
-}
-
-// PEFT wraps the two matrices of each adapter by themselves: those of four targets beside the layer. Without adapters, and without ZeRO-3,
-// nothing changes.
-TEST(OperatorCommunication, AdaptersMayBeUnitsOfTheirOwn) {
-  Workload workload = parallel(1, false);
-  workload.optimizer = {.zero_stage = 3, .on_cpu = false, .by_adapter = true};
-  workload.overlap.dp_gradients = workload.overlap.dp_parameters = true;
-  EXPECT_EQ(replica_sync(workload).calls_per_layer, 1);
-  EXPECT_TRUE(replica_sync(workload).overlap_gradients);
-  workload.lora.rank = 8;
-  workload.lora.targets = {LoraTarget::linear_q, LoraTarget::linear_k, LoraTarget::linear_v, LoraTarget::linear_proj};
-  EXPECT_EQ(replica_sync(workload).calls_per_layer, 1 + 2 * 4);
-  EXPECT_FALSE(replica_sync(workload).overlap_gradients || replica_sync(workload).overlap_parameters);
-  workload.optimizer.zero_stage = 2;
-  EXPECT_EQ(replica_sync(workload).calls_per_layer, 1);
-}
-
-// Weights of layers are gathered in 8 bits, tables in 16; dense parameters and experts over groups of their own.
-TEST(OperatorCommunication, LayersAreGatheredInTheTypeThatThePlanNames) {
-  Workload workload = parallel(1, false);
-  workload.parallel.dp = 8;
-  workload.optimizer.zero_stage = 1;
-  const Parameters what{.all = 100, .experts = 30, .layers = 80};
-  const auto bytes = [&] {
-    ReplicaSync sync = replica_sync(workload);
-    sync.expert_ranks = 4;
-    std::vector<double> each;
-    for (const ReplicaCall& call : sync.gather_calls(what)) each.push_back(call.bytes);
-    return each;
-  };
-  EXPECT_EQ(bytes(), (std::vector<double>{70 * 2, 30 * 2}));
-  workload.precision.param_gather = DType::fp8;
-  EXPECT_EQ(bytes(), (std::vector<double>{50 * 1 + 20 * 2, 30 * 1}));
-}
-
 // Of a multi-token-prediction module, too, all but its copy of the table is a layer's.
 TEST(OperatorCommunication, PredictionsAreLayers) {
   Workload workload = parallel(1, false);
