@@ -18,7 +18,7 @@ class RandomJobs {
   // order, 2 to 8 replicas, sharded in groups.
   enum class Network : std::uint8_t { one_switch, any };
   explicit RandomJobs(unsigned seed, Network network = Network::one_switch)
-      : random_(seed), adapters_(seed), apart_(seed), beside_(seed), any_(network == Network::any) {}
+      : random_(seed), adapters_(seed), apart_(seed), beside_(seed), experts_(seed), any_(network == Network::any) {}
 
   // The text of a job that is not refused, its last line open: "simulation: {collectives: ring".
   std::string next() {
@@ -121,12 +121,19 @@ class RandomJobs {
     return *(from.begin() + random_() % from.size());
   }
   bool flag() { return random_() % 2 == 0; }
+  // One job with experts in three has other bits in them than in the rest; drawn apart.
   std::string precision() {
-    if (pick({0, 0, 1}) == 0) return "bf16";
-    const std::string attention = bits(), gathered = bits(), head = bits();
-    const std::string recipe = pick<std::string>({"delayed", "tensorwise", "blockwise", "mxfp8"});
-    return fmt::format("{{compute: fp8, attention: {}, param_gather: {}, recipe: {}, head: {}{}}}", attention, gathered, recipe, head,
-                       gated_ && flag() ? ", activation_input: fp8" : "");
+    const bool apart = moe_ && experts_() % 3 == 0;
+    const char* recipes[] = {"delayed", "tensorwise", "blockwise", "mxfp8"};
+    if (pick({0, 0, 1}) == 0) {
+      return apart ? fmt::format("{{compute: bf16, experts: fp8, recipe: {}}}", recipes[experts_() % 4]) : "bf16";
+    }
+    const std::string attention = bits(), gathered = bits(), head = bits(),
+                      recipe = pick<std::string>({recipes[0], recipes[1], recipes[2], recipes[3]});
+    const bool narrow_input = gated_ && flag();
+    const std::string more = apart ? ", experts: bf16" : narrow_input ? ", activation_input: fp8" : "";
+    return fmt::format("{{compute: fp8, attention: {}, param_gather: {}, recipe: {}, head: {}{}}}", attention, apart ? "bf16" : gathered,
+                       recipe, head, more);
   }
   std::string bits() { return pick<std::string>({"bf16", "fp8"}); }
   std::string pairs() { return pick<std::string>({"", "", ", ep: true", ", ep: true, delay_wgrad: true"}); }
@@ -180,7 +187,7 @@ class RandomJobs {
     return drawn / 8 % 2 == 0 ? ", parallel_residual: one_norm" : ", parallel_residual: two_norms";
   }
 
-  std::mt19937 random_, adapters_, apart_, beside_;
+  std::mt19937 random_, adapters_, apart_, beside_, experts_;
   bool any_;
   bool moe_ = false, gated_ = false, gated_dense_ = false, whole_inputs_ = false, merges_ = false;
 };
