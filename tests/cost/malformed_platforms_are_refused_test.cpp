@@ -208,11 +208,6 @@ TEST(MalformedPlatforms, ModelWithoutPrecision) {
             "  known: fp32, bf16, fp16, fp8, fp4");
 }
 
-const std::string good_memory =
-    "step: 5 ms\n"
-    "memory: {context: 1 GiB, communicator: 96 MiB, fragmentation: 0.04, buckets: 0 B, gradient_placeholders: true,\n"
-    "         half_gradients: false, sharded_master: false}\n";
-
 TEST(MalformedPlatforms, ProfileOfMovement) {
   EXPECT_EQ(gpu_error("memory_bound: {model: roofline, memory: 0.8}", "memory_bound: {model: profile, points: []}"),
             "gpu.yaml:12:25: error: a profile prices gemm and attention only\n"

@@ -14,6 +14,11 @@ const std::string good_software =
     "issue: 6 us\n"
     "step: 5 ms\n";
 
+const std::string good_memory =
+    "step: 5 ms\n"
+    "memory: {context: 1 GiB, communicator: 96 MiB, fragmentation: 0.04, buckets: 0 B, gradient_placeholders: true,\n"
+    "         half_gradients: false, sharded_master: false}\n";
+
 // The whole message of reading the good file with one piece of it replaced.
 std::string software_error(const std::string& what, const std::string& by) {
   try {
