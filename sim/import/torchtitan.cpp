@@ -152,12 +152,12 @@ bool names(const Node& words, const char* wanted) {
 // named, whose weights alone can be gathered in 8 bits.
 void read_float8(Fields& fields, Draft& draft) {
   const auto recipe = fields.take_any({"quantize.linear.float8.recipe_name", "float8.recipe_name"});
-  const bool gathered = fields.truth("float8.enable_fsdp_float8_all_gather", false) ||
-                        fields.truth("quantize.linear.float8.enable_fsdp_float8_all_gather", false);
+  const bool older = fields.truth("float8.enable_fsdp_float8_all_gather", false);
+  const bool newer = fields.truth("quantize.linear.float8.enable_fsdp_float8_all_gather", false);
   draft.set("precision.recipe", "tensorwise");
   if (recipe && recipe->as_string() != "tensorwise")
     draft.infer(fmt::format("precision.recipe: tensorwise, in the place of {}", recipe->as_string()));
-  if (gathered) draft.set("precision.param_gather", "fp8");
+  if (older || newer) draft.set("precision.param_gather", "fp8");
 }
 
 // What torchtitan's converters do in fewer bits: linear modules, which routed experts are not, and grouped products of experts.

@@ -35,18 +35,20 @@ TEST(TitanConverters, AreOfLinearModulesOrOfExperts) {
     expect(file, {{"precision.compute", compute}, {"precision.experts", of_experts}, {"precision.recipe", recipe}});
   };
   expect_precision(titan(experts, "[\"quantize.grouped_mm.mx\"]"), "bf16", "fp8", "mxfp8");
-  expect_precision(titan(experts, "\"quantize.grouped_mm.float8\""), "bf16", "fp8", "");
+  expect_precision(titan(experts, "\"quantize.grouped_mm.float8\""), "bf16", "fp8", "tensorwise");
   expect_precision(titan(experts, "[\"quantize.linear.mx\"]"), "fp8", "bf16", "mxfp8");
   expect_precision(titan(experts, "[\"quantize.linear.mx\", \"quantize.grouped_mm.mx\"]"), "fp8", "", "mxfp8");
-  expect_precision(titan(experts, "[\"float8\"]"), "fp8", "bf16", "");
+  expect_precision(titan(experts, "[\"float8\"]"), "fp8", "bf16", "tensorwise");
   expect_precision(titan(dense, "[\"mx\"]"), "fp8", "", "mxfp8");
 }
 
 TEST(TitanConverters, ConvertBothInAWord) {
-  expect(titan(experts, "[\"float8\"]", "[float8]\nmoe_fqns_prototype = [\"experts\"]\n"), {{"precision", "fp8"}});
+  expect(titan(experts, "[\"float8\"]", "[float8]\nmoe_fqns_prototype = [\"experts\"]\n"),
+         {{"precision", "{compute: fp8, recipe: tensorwise}"}});
   expect(titan(experts, "[\"float8\"]", "[float8]\nmoe_fqns_prototype = []\n"), {{"precision.experts", "bf16"}});
-  expect(titan(experts, "[\"quantize.linear.float8\", \"quantize.grouped_mm.float8\"]"), {{"precision", "fp8"}});
-  expect(titan(dense, "[\"quantize.linear.float8\"]"), {{"precision", "fp8"}});
+  expect(titan(experts, "[\"quantize.linear.float8\", \"quantize.grouped_mm.float8\"]"),
+         {{"precision", "{compute: fp8, recipe: tensorwise}"}});
+  expect(titan(dense, "[\"quantize.linear.float8\"]"), {{"precision", "{compute: fp8, recipe: tensorwise}"}});
 }
 
 }  // namespace
