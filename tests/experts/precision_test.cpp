@@ -73,9 +73,9 @@ TEST(ExpertPrecision, GetTheirTokensAsTheyMultiplyThem) {
   const auto bytes = [](const char* precision) {
     const sim::Job job =
         job_in(precision, "parallel: {dp: 8, ep: 8}\nsoftware: {like: megatron-core, experts: {low_precision_dispatch: true}}\n");
+    const workloads::ExpertLayer layer(job.workload);
     double bytes = 0;  // of tokens, beside which their numbers are few
-    for (const workloads::Communication& call : workloads::ExpertLayer(job.workload).calls(Pass::forward, 0, 0, 0).dispatch)
-      bytes = std::max(bytes, call.bytes);
+    for (const workloads::Communication& call : layer.calls(Pass::forward, 0, 0, 0).dispatch) bytes = std::max(bytes, call.bytes);
     return bytes;
   };
   EXPECT_EQ(bytes("{experts: fp8}"), bytes("bf16") / 2);
