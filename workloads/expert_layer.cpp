@@ -113,7 +113,7 @@ std::vector<Item> activation_again(const Workload& workload, double pairs) {
 // Whose result `expert_fc2` is, or for whose product alone it is there.
 bool makes_output(const Item& item) {
   const auto* op = std::get_if<Operator>(&item);
-  return op != nullptr && (op->name == "experts_fc2" || op->name == std::string("experts_fc2") + weight_cast || op->name == "bias_copies");
+  return op != nullptr && (is_product_of(*op, "experts_fc2") || op->name == "bias_copies");
 }
 
 // What a layer that is recomputed in full computes again of its experts.

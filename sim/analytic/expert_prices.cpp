@@ -76,16 +76,15 @@ const ExpertPrices::WorkTimes& ExpertPrices::work(double pairs) {
     const auto& op = std::get<workloads::Operator>(item);
     (op.pass == Pass::backward_weight ? times.weights_s : times.inputs_s) += seconds_of(op);
   }
-  times.recompute_s = times.forward_s;
-  if (workload_.recompute.keeps(workloads::LayerOutput::expert_fc2)) {
-    times.recompute_s = 0;
-    for (const workloads::Operator& op : workloads::operators_of(workload_, {{Pass::recompute}, false, pairs}, experts))
-      times.recompute_s += seconds_of(op);
-  }
+  const auto seconds_of_work = [&](const workloads::ExpertWork& work) {
+    double sum = 0;
+    for (const workloads::Operator& op : workloads::operators_of(workload_, work, experts)) sum += seconds_of(op);
+    return sum;
+  };
+  const bool kept = workload_.recompute.keeps(workloads::LayerOutput::expert_fc2);
+  times.recompute_s = kept ? seconds_of_work({{Pass::recompute}, false, pairs}) : times.forward_s;
   const workloads::RoutedExperts backward{Pass::backward_input};
-  if (!layer_.again(backward)) return times;
-  for (const workloads::Operator& op : workloads::operators_of(workload_, {backward, true, pairs}, experts))
-    times.again_s += seconds_of(op);
+  if (layer_.again(backward)) times.again_s = seconds_of_work({backward, true, pairs});
   return times;
 }
 

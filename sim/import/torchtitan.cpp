@@ -170,13 +170,13 @@ Converted converted(Fields& fields) {
   all.linear = fields.truth("float8.enable_float8_linear", false);
   const auto converters = fields.take("model.converters");
   if (!converters) return all;
-  const auto has = [&](const char* first, const char* second) { return names(*converters, first) || names(*converters, second); };
-  const bool grouped = has("grouped_mm", "grouped_mm"), linear = has("quantize.linear", "quantize.dense");
-  const bool older = !grouped && !linear && has("float8", "mx");  // whose experts are named apart
+  const auto has = [&](const char* name) { return names(*converters, name); };
+  const bool grouped = has("grouped_mm"), linear = has("quantize.linear") || has("quantize.dense");
+  const bool older = !grouped && !linear && (has("float8") || has("mx"));  // whose experts are named apart
   all.linear = all.linear || linear || older;
   const auto named = fields.take_any({"float8.moe_fqns_prototype", "mx.moe_fqns_prototype"});
   all.experts = grouped || (older && named && names(*named, "expert"));
-  all.mx = names(*converters, "mx");
+  all.mx = has("mx");
   return all;
 }
 

@@ -95,10 +95,11 @@ void take_moments(const std::vector<double>& own, double bytes, AllocatorDevice&
 
 std::unique_ptr<RankWeights> rank_weights(const TrainedStage& stage, const std::vector<double>& own, AllocatorDevice& device) {
   const workloads::Workload& workload = stage.workload;
-  const int zero = workload.optimizer.zero_stage, shards = workloads::replica_sync(workload).shard_ranks;
+  const workloads::ReplicaSync sync = workloads::replica_sync(workload);
+  const int zero = workload.optimizer.zero_stage, shards = sync.shard_ranks;
   if (stage.habits.order == workloads::TensorOrder::megatron_2021) return std::make_unique<MainWeights>(stage, own, device);
   if (!stage.torch()) return std::make_unique<NanotronWeights>(stage, own, zero == 0 ? 1 : shards, device);
-  if (workload.lora.on()) return std::make_unique<AdaptedWeights>(stage, workloads::replica_sync(workload), device);
+  if (workload.lora.on()) return std::make_unique<AdaptedWeights>(stage, sync, device);
   if (zero == 0) return std::make_unique<WholeWeights>(stage, own, device);
   if (stage.habits.sharded_master) return std::make_unique<FullyShardedWeights>(stage, own, shards, device);
   if (zero == 3) return std::make_unique<DeepSpeedZero3>(stage, shards, device);

@@ -86,11 +86,6 @@ void narrow(Item& item, double share) {
   if (op.cls == OperatorClass::gemm) op.n = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(op.n) * share));
 }
 
-// Or the cast of the weights that it reads.
-bool is_product_of(const Operator& op, const std::string& layer) {
-  return (op.cls == OperatorClass::gemm && op.name == layer) || op.name == layer + weight_cast;
-}
-
 // Attention is kept; of queries, keys and values the keys come again, of fc1's two halves one, and the projection of attention. Products in
 // 8 bits are kept where the stack's policy sees them.
 std::vector<Item> other_products(const Workload& workload, const Shard& shard, std::vector<Item> items) {

@@ -63,6 +63,10 @@ double added_share(const Workload& workload) {
 
 double added_share_of_experts(const Workload& workload) { return added_over(workload, workload.parallel.expert_replicas()); }
 
+bool is_product_of(const Operator& op, const std::string& layer) {
+  return (op.cls == OperatorClass::gemm && op.name == layer) || op.name == layer + weight_cast;
+}
+
 Operator frozen(std::string name) { return memory_bound(std::move(name), 0, Pass::backward_weight, 0); }
 
 Section part_of(RecomputeModule module, Section section) {

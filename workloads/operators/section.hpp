@@ -56,6 +56,8 @@ inline constexpr std::string_view exchange_copies = "exchange_copies";
 
 // Behind the name of the layer whose weights a pass casts anew to 8 or 4 bits.
 inline constexpr const char* weight_cast = " weight cast";
+// Whether it is this layer's product, or the cast of the weights that it reads.
+[[nodiscard]] bool is_product_of(const Operator& op, const std::string& layer);
 
 // y = x w over m tokens with k inputs and n outputs on this GPU.
 struct Linear {
