@@ -89,6 +89,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "deepspeed",
                                              "deepspeed-2024",
                                              "deepspeed-3d",
+                                             "deepspeed-3d-2025",
                                              "deepspeed-zero",
                                              "fms",
                                              "fsdp-qlora",
