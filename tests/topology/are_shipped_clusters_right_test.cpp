@@ -66,6 +66,7 @@ const std::map<std::string, Facts>& published() {
                                                   {"tpu-v5p-512", {"tpu-v5p", 1, 0, 4800, 1, 256}},
                                                   {"tpu-v7x-64", {"tpu-v7x", 1, 0, 4800, 1, 64}},
                                                   {"atlas-900-a2", {"ascend-910b2", 8, 28, 1600, 8, 0}},  // per direct link
+                                                  {"atlas-900-a3", {"ascend-910c", 16, 196, 3200, 384, 0}},
                                                   {"ascend-910b-supernode", {"ascend-910b-64g", 8, 196, 1600, 384, 0}},
                                                   {"pcie-box-4", {"a100-pcie-40g", 4, 31.5, 0, 4, 1}},
                                                   {"a100-pcie-8", {"a100-pcie-80g", 8, 32, 0, 8, 1}},
