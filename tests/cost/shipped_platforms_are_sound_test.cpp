@@ -80,6 +80,20 @@ TEST(ShippedGpus, V100IsOneChipInEveryServer) {
   for (const char* name : {"v100-sxm2-16g", "v100-sxm2-32g"}) EXPECT_EQ(shipped_gpu(name).cost->seconds(op), seconds) << name;
 }
 
+// Data sheets' peaks without tensor cores (NVIDIA: V100, A100, H100), of which 0.9 is assumed; large enough that memory is none of it.
+TEST(ShippedGpus, NvidiasBoardsOfTrainingMultiplyInFp32) {
+  const std::map<std::string, double> peaks{{"v100-sxm2-32g", 15.7e12}, {"a100-sxm4-80g", 19.5e12}, {"a800-sxm4-80g", 19.5e12},
+                                            {"h100-sxm5-80g", 66.9e12}, {"h800-sxm", 66.9e12},      {"h200-sxm", 66.9e12}};
+  workloads::Operator op;
+  op.cls = workloads::OperatorClass::gemm;
+  op.dtype = workloads::DType::fp32;
+  op.flops = 1e12;
+  for (const auto& named : peaks) {
+    const Gpu gpu = shipped_gpu(named.first);
+    EXPECT_NEAR(1e12 / gpu.cost->seconds(op), 0.9 * named.second, 0.01e12) << named.first;
+  }
+}
+
 TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
   const auto names = config::data_names("platforms/software");
   EXPECT_EQ(names, (std::vector<std::string>{"aleph-alpha-scaling",
