@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "config/reference.hpp"
+#include "workloads/huggingface_fields.hpp"
 #include "workloads/layer_pattern.hpp"
 #include "workloads/model_limits.hpp"
 
@@ -15,54 +15,10 @@ namespace {
 
 using config::Node;
 using Family = HuggingfaceFamily;
-using Spellings = std::initializer_list<std::string_view>;
+using Fields = HuggingfaceFields;
 
-struct CountBounds {
-  std::int64_t low = 1, high = widest;
-};
 constexpr CountBounds layers{1, most_layers};
 constexpr CountBounds some_layers{0, most_layers};
-
-// config.json, with a note of which fields were looked at. A field of several names has the first that is there.
-class Fields {
- public:
-  explicit Fields(Node json) : json_(std::move(json)) {}
-
-  std::optional<Node> given(Spellings names) {
-    std::optional<Node> first;
-    for (const std::string_view name : names) {
-      seen_.emplace(name);
-      auto found = json_.find(name);
-      if (!first && found && !found->is_null()) first = std::move(found);
-    }
-    return first;
-  }
-  std::optional<Node> given(std::string_view name) { return given({name}); }
-  Node required(Spellings names) {
-    const auto found = given(names);
-    return found ? *found : json_.at(*names.begin());
-  }
-  int whole(Spellings names, const CountBounds& bounds = {}) { return static_cast<int>(required(names).as_int(bounds.low, bounds.high)); }
-  int whole_or(Spellings names, int otherwise, const CountBounds& bounds = {}) {
-    const auto found = given(names);
-    return found ? static_cast<int>(found->as_int(bounds.low, bounds.high)) : otherwise;
-  }
-  bool truth_or(Spellings names, bool otherwise) {
-    const auto found = given(names);
-    return found ? found->as_bool() : otherwise;
-  }
-  [[nodiscard]] std::vector<std::string> unread() const {
-    std::vector<std::string> out;
-    for (const std::string& key : json_.keys()) {
-      if (!seen_.contains(key)) out.push_back(key);
-    }
-    return out;
-  }
-
- private:
-  Node json_;
-  std::set<std::string, std::less<>> seen_;
-};
 
 const Family& family_of(const Node& named, std::string_view Family::*by) {
   const std::string name = named.as_string();
@@ -88,7 +44,7 @@ const Family& find_family(const Node& json) {
 }
 
 Activation read_activation(Fields& fields, const Family& family) {
-  const auto field = fields.given({"hidden_act", "hidden_activation", "activation_function", "activation"});
+  const auto field = fields.given({"hidden_act", "mlp_hidden_act", "hidden_activation", "activation_function", "activation"});
   if (!field) return family.gated ? (family.tied ? Activation::geglu : Activation::swiglu) : Activation::gelu;
   const std::string name = field->as_choice({"silu", "gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "relu2", "relu"});
   if (family.gated && name == "silu") return Activation::swiglu;
@@ -98,17 +54,26 @@ Activation read_activation(Fields& fields, const Family& family) {
   field->fail(fmt::format("{} '{}' is not known for this architecture", field->path(), name));
 }
 
+// Families of hybrids have dense models too: those whose pattern has no experts, or with 0 of them.
+bool has_experts(Fields& fields, const Family& family, const Node& experts) {
+  if (family.mixer.empty()) return true;
+  if (const auto pattern = fields.given("hybrid_override_pattern")) return pattern->as_string().find('E') != std::string::npos;
+  return experts.as_int(0, widest) > 0;
+}
+
 // Experts under all the names that families give their fields.
-void read_experts(Fields& fields, HuggingfaceModel& out) {
+void read_experts(Fields& fields, const Family& family, HuggingfaceModel& out) {
   Model& model = out.model;
   const auto experts = fields.given({"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"});
-  if (!experts) return;
+  if (!experts || !has_experts(fields, family, *experts)) return;
   MoeSpec& moe = model.moe.emplace();
   moe.experts = static_cast<int>(experts->as_int(2, widest));
   moe.top_k = fields.whole({"num_experts_per_tok", "moe_k", "num_experts_per_token"}, {1, moe.experts});
   moe.ffn = fields.whole({"moe_intermediate_size", "intermediate_size"});
   moe.shared = fields.whole_or({"n_shared_experts", "moe_num_shared_experts", "num_shared_experts"}, 0, {0, widest});
-  if (const auto width = fields.given("shared_expert_intermediate_size")) {
+  if (const auto latent = fields.given("moe_latent_size")) latent->fail("experts of a narrower width than the layer's are not simulated");
+  if (const auto width =
+          fields.given({"shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "shared_intermediate_size"})) {
     const std::int64_t all = width->as_int(0, widest);
     if (all % moe.ffn != 0) width->fail(fmt::format("shared experts of {} are not a multiple of an expert's {}", all, moe.ffn));
     moe.shared = static_cast<int>(all / moe.ffn);
@@ -207,7 +172,7 @@ void read_shape(Fields& fields, const Family& family, Model& model) {
   const Node heads = fields.required({"num_attention_heads", "n_head", "n_heads"});
   model.heads = static_cast<int>(heads.as_int(1, widest));
   model.kv_heads = kv_heads_of(fields, family, model.heads);
-  const int head_dim = fields.whole_or({"head_dim"}, family.head_dim);
+  const int head_dim = fields.whole_or({"head_dim", "attention_head_dim"}, family.head_dim);
   check_heads(heads, model, fields, head_dim > 0);
   model.head_dim = head_dim > 0 ? head_dim : model.hidden / model.heads;
   const bool required = family.type == "llama" || family.type == "mixtral";
@@ -226,6 +191,7 @@ void read_positions(Fields& fields, const Family& family, Model& model) {
     if (on("rope")) model.positions = Positions::rope;
   }
   if (fields.truth_or({"alibi"}, false)) model.positions = Positions::alibi;
+  if (const auto kind = fields.given("position_embedding_type"); kind && kind->as_string() == "nope") model.positions = Positions::none;
 }
 
 void read_biases(Fields& fields, const Family& family, Model& model) {
@@ -266,7 +232,7 @@ void read_windows(Fields& fields, const Family& family, HuggingfaceModel& out) {
   for (const Node& type : types ? types->items() : std::vector<Node>{}) {
     const std::string name =
         type.as_choice({"full_attention", "sliding_attention", "chunked_attention", "linear_attention", "attention", "mamba"});
-    if (name == "linear_attention" || name == "mamba") type.fail("layers that are not attention are not simulated");
+    if (!model.mixer && (name == "linear_attention" || name == "mamba")) type.fail("layers that are not attention are not simulated");
     windowed.push_back(name == "sliding_attention");
   }
   if (fields.given("attention_chunk_size"))
@@ -314,7 +280,9 @@ HuggingfaceModel read_huggingface_config(const Node& json, const std::string& na
   Model& model = out.model;
   model.name = name;
   read_shape(fields, family, model);
-  if (family.experts) read_experts(fields, out);
+  if (family.experts) read_experts(fields, family, out);
+  if (!family.mixer.empty()) read_huggingface_mixer(fields, family, model);
+  if (const auto all = fields.given("shared_intermediate_size"); all && !model.moe) model.ffn = static_cast<int>(all->as_int(1, widest));
   if (family.type.starts_with("llama4") && model.moe) model.moe->shared = 1;  // in its code, not in its configuration
   read_expert_layers(fields, model);
   if (family.latent) read_latent(fields, model);
@@ -324,6 +292,7 @@ HuggingfaceModel read_huggingface_config(const Node& json, const std::string& na
   model.tied_embeddings = tied ? tied->as_bool() : outside ? outside->as_bool() : family.tied;
   read_positions(fields, family, model);
   read_biases(fields, family, model);
+  model.attention_gate = fields.truth_or({"attn_output_gate"}, family.attention_gate);
   model.qk_norm = !model.mla && fields.truth_or({"use_qk_norm", "qk_layernorm"}, family.qk_norm);
   model.post_norms = family.post_norms;
   model.parallel_residual = read_parallel_residual(fields, family);

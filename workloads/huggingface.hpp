@@ -20,8 +20,8 @@ struct HuggingfaceModel {
   std::vector<std::string> unread;    // fields that nothing of the model was taken from
 };
 
-// The content of a config.json. Of a multimodal model the text model (text_config, llm_config, language_config). Layers that are not
-// attention, and patterns of layers that a model file cannot say, are refused.
+// The content of a config.json. Of a multimodal model the text model (text_config, llm_config, language_config). Patterns of
+// layers that a model file cannot say are refused.
 [[nodiscard]] HuggingfaceModel read_huggingface_config(const config::Node& json, const std::string& name);
 
 // What the name of an architecture implies: the defaults of its configuration class in transformers 4.57.
@@ -41,6 +41,8 @@ struct HuggingfaceFamily {
   bool windows = false;  // sliding_window applies without being switched on
   int full_every = 0;    // and leaves out the last of so many layers
   double dropout = 0;
+  std::string_view mixer = {};  // kind of what layers have in the place of attention
+  bool attention_gate = false;
   std::string_view refused = {};  // why it cannot be read
 };
 

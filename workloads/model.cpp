@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "config/keys.hpp"
 #include "workloads/huggingface.hpp"
+#include "workloads/mixer.hpp"
 #include "workloads/model_limits.hpp"
 #include "workloads/names.hpp"
 
@@ -73,6 +76,27 @@ const Keys<WindowSpec>& window_keys() {
   return keys;
 }
 
+const Keys<MixerSpec>& mixer_keys() {
+  using K = Key<MixerSpec>;
+  static const Keys<MixerSpec> keys{
+      K("kind", &MixerSpec::kind, config::word(MixerRegistry::names()), "Which.").required(),
+      K("heads", &MixerSpec::heads, whole(1, widest), "Heads, of a delta rule those of its values.").required(),
+      K("head_dim", &MixerSpec::head_dim, whole(1, widest), "Size of a head, of a delta rule of its values.").required(),
+      K("groups", &MixerSpec::groups, whole(1, widest), "Heads of B and C, or of keys and queries, which heads share.").required(),
+      K("state", &MixerSpec::state, whole(1, widest), "Size of one of those: of the state of a head's element.").required(),
+      K("conv", &MixerSpec::conv, whole(1, 1024), "Taps of the causal convolution."),
+      K("chunk", &MixerSpec::chunk, whole(1, most_words), "Positions that the scan takes at once.")
+          .otherwise("128 for mamba2, 64 for gated_delta",
+                     [](MixerSpec& mixer) { mixer.chunk = MixerRegistry::get(mixer.kind).default_chunk(); }),
+      K("attention_every", &MixerSpec::attention_every, whole(0, most_layers),
+        "One layer in so many has attention in its place; 0: none has, or `pattern` says."),
+      K("first_attention", &MixerSpec::first_attention, whole(0, most_layers), "The first of them.")
+          .otherwise("the last of the first so many",
+                     [](MixerSpec& mixer) { mixer.first_attention = std::max(0, mixer.attention_every - 1); }),
+  };
+  return keys;
+}
+
 void read_head_dim(const Node& node, Model& model) { model.head_dim = static_cast<int>(node.as_int(model.heads == 0 ? 0 : 1, widest)); }
 
 Bounds kv_heads_bounds(const Model& model) { return {model.heads == 0 ? 0 : 1, model.heads}; }
@@ -89,9 +113,60 @@ void check_side_by_side(const Node& node, const Model& model) {
   refuse(model.post_norms, "norms behind both (post_norms)");
 }
 
+void check_mixer(const Node& node, const Model& model) {
+  if (!model.mixer) return;
+  const MixerSpec& mixer = *model.mixer;
+  const auto given = node.at("mixer");
+  if (mixer.heads % mixer.groups != 0) {
+    given.at("groups").fail(fmt::format("heads ({}) is not a multiple of groups ({})", mixer.heads, mixer.groups));
+  }
+  if (mixer.attention_every > 0 && model.heads == 0) given.at("attention_every").fail("the model has no attention (heads: 0)");
+  if (mixer.attention_every == 0 && mixer.first_attention > 0)
+    given.at("first_attention").fail("no layer has attention (attention_every: 0)");
+}
+
+// A letter for each layer, of what a model has.
+void check_pattern(const Node& node, const Model& model) {
+  if (model.pattern.empty()) return;
+  const Node given = node.at("pattern");
+  const std::size_t unknown = model.pattern.find_first_not_of("M*-E");
+  if (unknown != std::string::npos) {
+    given.fail(fmt::format("'{}' is no layer: M (mixer), * (attention), - (MLP), E (experts)", model.pattern[unknown]));
+  }
+  if (static_cast<int>(model.pattern.size()) != model.layers) {
+    given.fail(fmt::format("{} letters for {} layers", model.pattern.size(), model.layers));
+  }
+  const auto agrees = [&](char letter, bool has, const char* key) {
+    const bool used = model.pattern.find(letter) != std::string::npos;
+    if (used && !has) given.fail(fmt::format("'{}' without {}", letter, key));
+    if (!used && has) given.fail(fmt::format("no '{}' beside {}", letter, key));
+  };
+  agrees('M', model.mixer.has_value(), "mixer");
+  agrees('*', model.heads > 0, "heads");
+  agrees('E', model.moe.has_value(), "moe");
+  if (model.moe && (model.moe->first_dense > 0 || model.moe->every > 1))
+    given.fail("moe.first_dense and moe.every are what the pattern says");
+  if (model.mixer && model.mixer->attention_every > 0) given.fail("mixer.attention_every is what the pattern says");
+  if (model.mtp > 0) given.fail("multi-token prediction (mtp) of layers of one block is not simulated");
+  if (model.window) given.fail("windows of layers of one block are not simulated");
+}
+
+// Layers that are not all attention and an MLP or experts.
+void check_unlike(const Node& node, const Model& model) {
+  check_mixer(node, model);
+  check_pattern(node, model);
+  if (model.attention_gate && (model.mla || model.heads == 0))
+    node.at("attention_gate").fail("of attention with queries, keys and values of whole heads");
+  if (!model.mixer && model.pattern.empty()) return;
+  if (model.side_by_side())
+    node.at("parallel_residual").fail("attention beside the MLP is not simulated of models with a mixer or a pattern");
+  if (model.post_norms) node.at("post_norms").fail("norms behind branches are not simulated of models with a mixer or a pattern");
+}
+
 // What several keys say together, at the key that is most likely wrong.
 void check(const Node& node, const Model& model) {
   check_side_by_side(node, model);
+  check_unlike(node, model);
   if (model.heads == 0) return;
   if (model.heads % model.kv_heads != 0) {
     node.at("kv_heads").fail(fmt::format("heads ({}) is not a multiple of kv_heads ({})", model.heads, model.kv_heads));
@@ -130,6 +205,8 @@ const Keys<Model>& model_keys() {
       K("qk_norm", &Model::qk_norm, config::truth(), "A norm over the queries and keys of each head.").written_if([](const Model& model) {
         return model.qk_norm;
       }),
+      K("attention_gate", &Model::attention_gate, config::truth(), "The query projection makes a gate of attention's output as well.")
+          .written_if([](const Model& model) { return model.attention_gate; }),
       K("post_norms", &Model::post_norms, config::truth(), "Norms behind attention and MLP as well as before them.")
           .written_if([](const Model& model) { return model.post_norms; }),
       K("parallel_residual", &Model::parallel_residual, choice(parallel_residuals),
@@ -145,6 +222,13 @@ const Keys<Model>& model_keys() {
                      [](Model& model) { model.dropout = gelu(model) ? default_dropout : 0; }),
       K("moe", &Model::moe, mapping(moe_keys()), "Experts: layers first_dense, first_dense + every, ... have them."),
       K("mla", &Model::mla, mapping(mla_keys()), "Multi-head latent attention."),
+      K("mixer", &Model::mixer, mapping(mixer_keys()), "What layers have in the place of attention."),
+      K("pattern", &Model::pattern, config::text(),
+        "Layers of one block each: M (mixer), * (attention), - (MLP), E (experts), as \"M-M*-\"; left out: each has attention or mixer, "
+        "and MLP "
+        "or experts.")
+          .otherwise("", {})
+          .written_if([](const Model& model) { return !model.pattern.empty(); }),
       K("mtp", &Model::mtp, whole(0, most_layers), "Multi-token-prediction modules."),
   };
   return keys;

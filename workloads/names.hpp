@@ -10,7 +10,8 @@ using config::Names;
 
 inline const Names<Activation> activations{
     {"gelu", Activation::gelu}, {"swiglu", Activation::swiglu}, {"geglu", Activation::geglu}, {"relu2", Activation::relu2}};
-inline const Names<Positions> positions{{"rope", Positions::rope}, {"learned", Positions::learned}, {"alibi", Positions::alibi}};
+inline const Names<Positions> positions{
+    {"rope", Positions::rope}, {"learned", Positions::learned}, {"alibi", Positions::alibi}, {"none", Positions::none}};
 inline const Names<Norm> norms{{"layernorm", Norm::layernorm}, {"rmsnorm", Norm::rmsnorm}};
 inline const Names<ParallelResidual> parallel_residuals{
     {"none", ParallelResidual::none}, {"one_norm", ParallelResidual::one_norm}, {"two_norms", ParallelResidual::two_norms}};
@@ -23,6 +24,7 @@ inline const Names<Scaling> scalings{
     {"delayed", Scaling::delayed}, {"tensorwise", Scaling::tensorwise}, {"blockwise", Scaling::blockwise}, {"mxfp8", Scaling::mxfp8}};
 inline const Names<GraphScope> graph_scopes{{"attn", GraphScope::attn},
                                             {"mlp", GraphScope::mlp},
+                                            {"mamba", GraphScope::mamba},
                                             {"moe_router", GraphScope::moe_router},
                                             {"moe_preprocess", GraphScope::moe_preprocess}};
 inline const Names<Attention> attentions{{"flash", Attention::flash}, {"unfused", Attention::unfused}};

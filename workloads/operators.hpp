@@ -2,6 +2,7 @@
 // activations, after tensor, sequence and context parallelism. No time in here; sim/cost prices it.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -113,8 +114,15 @@ struct HostUpdate {
   double gradients = 0, moved = 0, weights = 0;
   [[nodiscard]] bool happens() const { return moved > 0; }
 };
-enum class LayerKind : std::uint8_t { dense, experts };
-enum class Reach : std::uint8_t { sequence, window };  // of a layer's attention
+enum class LayerKind : std::uint8_t { dense, experts, none };       // none: of one block, which is no MLP
+enum class Reach : std::uint8_t { sequence, window, state, none };  // of a layer's attention; state: a mixer in its place
+struct LayerShape {
+  LayerKind kind = LayerKind::dense;
+  Reach reach = Reach::sequence;
+  auto operator<=>(const LayerShape&) const = default;
+};
+// MTP modules count on after the last layer.
+[[nodiscard]] LayerShape shape_of(const Model& model, int layer);
 
 // What a step does once with all that this GPU holds, however the optimizer is shared out.
 struct HeldParameters {
@@ -152,7 +160,8 @@ struct OptimizerProgram {
 
 // Activation bytes that forward leaves for backward, per layer and micro-batch on one GPU (Korthikanti et al. 2022, equations 1-6,
 // generalised to GQA, gated MLPs, flash attention and cp).
-[[nodiscard]] double layer_activation_bytes(const Workload& workload, bool recomputed, LayerKind kind = LayerKind::dense);
+[[nodiscard]] double layer_activation_bytes(const Workload& workload, bool recomputed, LayerKind kind = LayerKind::dense,
+                                            Reach reach = Reach::sequence);
 // Of a layer with experts, for each (token, expert) pair that this GPU's experts get, beside the bytes above.
 [[nodiscard]] double received_activation_bytes(const Workload& workload, bool recomputed);
 

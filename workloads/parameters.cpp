@@ -1,4 +1,5 @@
 // Parameters and model FLOPs of a model, counted matrix by matrix.
+#include "workloads/mixer.hpp"
 #include "workloads/model.hpp"
 
 namespace rehearse::workloads {
@@ -47,9 +48,17 @@ Count attention(const Model& model) {
   }
   const double width = static_cast<double>(model.heads) * model.head_dim;
   const double kv_width = static_cast<double>(model.kv_heads) * model.head_dim;
-  count += linear(model.hidden, width + 2 * kv_width, model.qkv_bias());
+  count += linear(model.hidden, width * (model.attention_gate ? 2 : 1) + 2 * kv_width, model.qkv_bias());
   count += linear(width, model.hidden, model.projection_bias());
   if (model.qk_norm) count.rest += 2 * norm_width(model, model.head_dim);
+  return count;
+}
+
+Count mixer(const Model& model) {
+  const MixerSpec& spec = *model.mixer;
+  Count count = linear(model.hidden, static_cast<double>(mixer_columns(spec)), false);
+  count += linear(static_cast<double>(spec.heads) * spec.head_dim, model.hidden, false);
+  count.rest += norm_width(model, model.hidden) + mixer_small_parameters(spec);
   return count;
 }
 
@@ -65,16 +74,15 @@ double mlp_norms(const Model& model) {
   return norm_width(model, model.hidden) * (model.post_norms ? model.heads > 0 ? 3 : 2 : 1);
 }
 
-Count dense_layer(const Model& model) {
-  Count count = attention(model);
-  count += mlp(model, model.ffn);
+Count dense_block(const Model& model) {
+  Count count = mlp(model, model.ffn);
   count.rest += mlp_norms(model);
   return count;
 }
 
-// A layer with `experts` of its experts: all of them as stored, top_k as a token sees it.
-Count moe_layer(const Model& model, double experts) {
-  Count count = attention(model);
+// With `experts` of the experts: all of them as stored, top_k as a token sees it.
+Count moe_block(const Model& model, double experts) {
+  Count count;
   const Count expert = mlp(model, model.moe->ffn);
   count.matrices += expert.matrices * (experts + model.moe->shared);
   count.rest += expert.rest * (experts + model.moe->shared) + mlp_norms(model);
@@ -82,10 +90,44 @@ Count moe_layer(const Model& model, double experts) {
   return count;
 }
 
-// Layers first_dense, first_dense + every, ... hold experts.
-int moe_layers(const Model& model) {
-  if (!model.moe || model.layers <= model.moe->first_dense) return 0;
-  return (model.layers - model.moe->first_dense + model.moe->every - 1) / model.moe->every;
+// With attention.
+Count dense_layer(const Model& model) {
+  Count count = attention(model);
+  count += dense_block(model);
+  return count;
+}
+Count moe_layer(const Model& model, double experts) {
+  Count count = attention(model);
+  count += moe_block(model, experts);
+  return count;
+}
+
+// Layers by what they are made of.
+struct LayerCounts {
+  int attention = 0, mixers = 0, dense = 0, experts = 0;
+  void add(const Model& model, int layer) {
+    attention += model.attends(layer) ? 1 : 0;
+    mixers += model.has_mixer(layer) ? 1 : 0;
+    dense += model.has_mlp(layer) ? 1 : 0;
+    experts += model.has_experts(layer) ? 1 : 0;
+  }
+};
+
+LayerCounts counts_of(const Model& model, int layers) {
+  LayerCounts counts;
+  for (int layer = 0; layer < layers; ++layer) counts.add(model, layer);
+  return counts;
+}
+
+// Of so many layers of each kind, with `experts` of a layer's experts.
+Count sum_of(const Model& model, const LayerCounts& counts, double experts) {
+  Count sum;
+  const auto add = [&](const Count& one, int times) { sum += {one.matrices * times, one.rest * times}; };
+  add(attention(model), counts.attention);
+  if (counts.mixers > 0) add(mixer(model), counts.mixers);
+  add(dense_block(model), counts.dense);
+  if (counts.experts > 0) add(moe_block(model, experts), counts.experts);
+  return sum;
 }
 
 // Multi-token-prediction modules that run: they share the head.
@@ -95,9 +137,8 @@ int predictions(const Model& model) { return model.vocab > 0 ? model.mtp : 0; }
 // the head again.
 double matrices_per_token(const Model& model) {
   const double h = model.hidden;
-  const int more = predictions(model), with_experts = moe_layers(model) + (model.has_experts(model.layers) ? more : 0);
-  const double experts = with_experts > 0 ? moe_layer(model, model.moe->top_k).matrices : 0;
-  const double layers = with_experts * experts + (model.layers + more - with_experts) * dense_layer(model).matrices;
+  const int more = predictions(model);
+  const double layers = sum_of(model, counts_of(model, model.layers + more), model.moe ? model.moe->top_k : 0).matrices;
   return layers + more * 2 * h * h + (1 + more) * h * model.vocab;
 }
 
@@ -106,7 +147,7 @@ double attended(const Model& model, double context) {
   const int layers = model.layers + predictions(model);
   int windowed = 0;
   for (int layer = 0; model.window && layer < layers; ++layer) windowed += model.windowed(layer) ? 1 : 0;
-  const double whole = context * (layers - windowed);
+  const double whole = context * (counts_of(model, layers).attention - windowed);
   return windowed == 0 ? whole : whole + windowed * 2 * attended_positions(context, model.window->tokens);
 }
 
@@ -118,6 +159,8 @@ double head_widths(const Model& model) {
 
 }  // namespace
 
+bool Model::any_mlp() const { return counts_of(*this, layers).dense > 0; }
+
 ParameterCount count_parameters(const Model& model, int learned_positions) {
   ParameterCount count;
   const double table = static_cast<double>(model.vocab) * model.hidden;
@@ -128,11 +171,10 @@ ParameterCount count_parameters(const Model& model, int learned_positions) {
   count.embedding = table + (rows ? static_cast<double>(learned_positions) * model.hidden : 0);
   count.final_norm = model.vocab > 0 ? norm_width(model, model.hidden) : 0;
   count.head = model.tied_embeddings ? 0 : table;
-  const int with_experts = moe_layers(model);
+  const LayerCounts layers = counts_of(model, model.layers);
   const double ends = count.embedding + count.final_norm + count.head;
-  const double dense = (model.layers - with_experts) * count.dense_layer;
-  count.total = dense + with_experts * count.moe_layer + ends;
-  count.active = dense + with_experts * (model.moe ? moe_layer(model, model.moe->top_k).total() : 0) + ends;
+  count.total = sum_of(model, layers, model.moe ? model.moe->experts : 0).total() + ends;
+  count.active = sum_of(model, layers, model.moe ? model.moe->top_k : 0).total() + ends;
   return count;
 }
 
@@ -147,7 +189,10 @@ double attention_flops_per_sequence(const Model& model, int sequence, bool causa
 }
 
 double model_flops_per_sequence(const Model& model, int sequence, bool causal_half, int context) {
-  return 6.0 * sequence * matrices_per_token(model) + attention_flops_per_sequence(model, sequence, causal_half, context);
+  const int mixers = counts_of(model, model.layers + predictions(model)).mixers;
+  const double states = mixers > 0 ? mixers * MixerRegistry::get(model.mixer->kind).model_flops(*model.mixer) : 0;
+  return 6.0 * sequence * matrices_per_token(model) + 3.0 * sequence * states +
+         attention_flops_per_sequence(model, sequence, causal_half, context);
 }
 
 }  // namespace rehearse::workloads

@@ -90,7 +90,7 @@ bool has_module(const Model& model, RecomputeModule module) {
       return model.mla.has_value();
     case RecomputeModule::mlp:
     case RecomputeModule::mlp_act:
-      return !model.moe || model.moe->first_dense > 0 || model.moe->every > 1;
+      return model.any_mlp();
     case RecomputeModule::moe_act:
       return model.moe.has_value();
     case RecomputeModule::shared_experts:

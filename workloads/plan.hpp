@@ -285,7 +285,7 @@ struct KernelFusions {
 
 // What of a layer is replayed as a CUDA graph, by the names of Megatron-Core's --cuda-graph-scope: attention with its norm and
 // projections; a dense MLP; norm, router and shared experts; the permutation of tokens.
-enum class GraphScope : std::uint8_t { attn, mlp, moe_router, moe_preprocess };
+enum class GraphScope : std::uint8_t { attn, mlp, mamba, moe_router, moe_preprocess };
 
 struct Workload {
   Model model;

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "workloads/mixer.hpp"
 #include "workloads/operators/section.hpp"
 #include "workloads/operators/shard.hpp"
 #include "workloads/schedule.hpp"
@@ -58,8 +59,9 @@ class LayerPrograms {
  public:
   LayerPrograms(const Workload& workload, const ReplicaSync& sync, const Cutter& cutter)
       : workload_(workload), sync_(sync), cutter_(cutter) {}
-  std::shared_ptr<const UnitProgram> get(bool recomputed, LayerKind kind, Reach reach, bool offloaded) {
-    auto& program = programs_[{recomputed, kind, reach, offloaded}];
+  std::shared_ptr<const UnitProgram> get(bool recomputed, const LayerShape& shape, bool offloaded) {
+    const auto& [kind, reach] = shape;
+    auto& program = programs_[{recomputed, shape, offloaded}];
     if (program) return program;
     const bool casts_again = recomputed || workload_.recompute.every_second_product();
     UnitProgram made =
@@ -67,7 +69,7 @@ class LayerPrograms {
     made.layer_parameters = base_parameters(made);
     if (offloaded) {
       const double share = workload_.offload_share;
-      made.offloaded_bytes = share * layer_activation_bytes(workload_, recomputed, kind);
+      made.offloaded_bytes = share * layer_activation_bytes(workload_, recomputed, kind, reach);
       if (kind == LayerKind::experts) made.offloaded_per_pair = share * received_activation_bytes(workload_, recomputed);
     }
     program = std::make_shared<const UnitProgram>(std::move(made));
@@ -78,7 +80,7 @@ class LayerPrograms {
   const Workload& workload_;
   const ReplicaSync& sync_;
   const Cutter& cutter_;
-  std::map<std::tuple<bool, LayerKind, Reach, bool>, std::shared_ptr<const UnitProgram>> programs_;
+  std::map<std::tuple<bool, LayerShape, bool>, std::shared_ptr<const UnitProgram>> programs_;
 };
 
 // What is left of a GPU's share of layers, chunk after chunk, that are recomputed in full, and that are offloaded.
@@ -97,21 +99,33 @@ struct LayersLeft {
 void add_layers(const Workload& workload, const Chunk& chunk, LayersLeft& left, LayerPrograms& programs, std::vector<Unit>& units) {
   for (int layer = chunk.first_layer; layer < chunk.first_layer + chunk.layers; ++layer) {
     const bool recomputed = left.full-- > 0, offloaded = left.offloaded-- > 0;
-    const LayerKind kind = workload.model.has_experts(layer) ? LayerKind::experts : LayerKind::dense;
-    const Reach reach = workload.model.windowed(layer) ? Reach::window : Reach::sequence;
-    units.push_back(
-        {programs.get(recomputed, kind, reach, offloaded), "layer " + std::to_string(layer), layer, UnitKind::layer, recomputed, kind});
+    const LayerShape shape = shape_of(workload.model, layer);
+    units.push_back({programs.get(recomputed, shape, offloaded), "layer " + std::to_string(layer), layer, UnitKind::layer, recomputed,
+                     shape.kind, shape.reach});
   }
 }
 
-// Parameter tensors of a layer: the matrices of attention and MLP, biases, norms.
-int layer_tensors(const Workload& workload) {
+// Parameter tensors of a layer: the matrices of attention or mixer and MLP, biases, norms.
+int layer_tensors(const Workload& workload, const LayerShape& shape) {
   const Model& model = workload.model;
   const int inputs = workload.fusions.separate_qkv ? 3 : 1;
-  const int attention = model.heads > 0 ? 1 + inputs + (model.qkv_bias() ? inputs : 0) + (model.projection_bias() ? 1 : 0) : 0;
-  const int mlp = (model.gated() ? 3 : 2) * (model.biases ? 2 : 1);
-  const int norms = (model.heads > 0 && !model.shares_norm() ? 2 : 1) * (model.post_norms ? 2 : 1) + (model.qk_norm ? 2 : 0);
-  return attention + mlp + norms * (model.norm == Norm::layernorm && model.biases ? 2 : 1);
+  const bool attends = model.heads > 0 && (shape.reach == Reach::sequence || shape.reach == Reach::window);
+  const int mixer = shape.reach == Reach::state ? mixer_tensors(*model.mixer) : 0;
+  const int attention = attends ? 1 + inputs + (model.qkv_bias() ? inputs : 0) + (model.projection_bias() ? 1 : 0) : 0;
+  const bool feeds = shape.kind != LayerKind::none;
+  const int mlp = feeds ? (model.gated() ? 3 : 2) * (model.biases ? 2 : 1) : 0;
+  const int blocks = (attends || mixer > 0 ? 1 : 0) + (feeds ? 1 : 0);
+  const int norms = (model.shares_norm() ? 1 : blocks) * (model.post_norms ? 2 : 1) + (model.qk_norm && attends ? 2 : 0);
+  return attention + mixer + mlp + norms * (model.norm == Norm::layernorm && model.biases ? 2 : 1);
+}
+
+// Of a layer on average.
+int layer_tensors(const Workload& workload) {
+  if (workload.model.plain_layers()) return layer_tensors(workload, shape_of(workload.model, 0));
+  const int layers = workload.model.layers;
+  int sum = 0;
+  for (int layer = 0; layer < layers; ++layer) sum += layer_tensors(workload, shape_of(workload.model, layer));
+  return (sum + layers - 1) / layers;
 }
 
 // Of a stage those that are trained: of its layers, and of a table, a last norm and a head of its own.
@@ -129,7 +143,7 @@ void add_predictions(const Workload& workload, const Cutter& cutter, LayersLeft&
   BlockProgram shared_head = head_program(workload);
   shared_head.parameters = 0;
   const auto head = std::make_shared<const UnitProgram>(cutter.unit(shared_head));
-  const LayerKind kind = workload.model.has_experts(workload.model.layers) ? LayerKind::experts : LayerKind::dense;
+  const LayerShape shape = shape_of(workload.model, workload.model.layers);
   for (int k = 0; k < workload.model.mtp; ++k) {
     const bool recomputed = left.full-- > 0;
     const bool holds_embedding = k == 0 && !ends_meet(workload);  // the first stage's table is out of reach
@@ -137,7 +151,7 @@ void add_predictions(const Workload& workload, const Cutter& cutter, LayersLeft&
     made.layer_parameters = made.parameters - (holds_embedding ? embedding_program(workload).parameters : 0);
     const auto program = std::make_shared<const UnitProgram>(std::move(made));
     const std::string name = "mtp " + std::to_string(k);
-    units.push_back({program, name, workload.model.layers + k, UnitKind::prediction, recomputed, kind});
+    units.push_back({program, name, workload.model.layers + k, UnitKind::prediction, recomputed, shape.kind, shape.reach});
     units.push_back({head, name + " head", -1, UnitKind::head});
   }
 }
@@ -274,7 +288,9 @@ std::vector<Communication> ReplicaSync::gathers_at_once(const Parameters& what) 
 namespace {
 
 double largest_matrix(const Workload& workload) {
-  return static_cast<double>(workload.model.ffn) * static_cast<double>(workload.model.hidden) / workload.parallel.tp;
+  const Model& model = workload.model;
+  const double columns = model.mixer ? static_cast<double>(mixer_columns(*model.mixer)) : 0;
+  return std::max(columns, static_cast<double>(model.ffn)) * static_cast<double>(model.hidden) / workload.parallel.tp;
 }
 
 double largest_tensor(const Workload& workload) {

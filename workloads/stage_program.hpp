@@ -23,6 +23,7 @@ struct Unit {
   UnitKind kind = UnitKind::layer;
   bool recomputed = false;  // in full
   LayerKind layer_kind = LayerKind::dense;
+  Reach reach = Reach::sequence;
   int program_number = 0;  // among the distinct programs of the plan
 };
 

@@ -4,7 +4,9 @@
 
 #include "workloads/expert_layer.hpp"
 #include "workloads/frozen_weights.hpp"
+#include "workloads/mixer.hpp"
 #include "workloads/operators/adapters.hpp"
+#include "workloads/operators/section.hpp"
 #include "workloads/operators/shard.hpp"
 #include "workloads/saved_weights.hpp"
 #include "workloads/whole_gradients.hpp"
@@ -27,8 +29,8 @@ class Sizes {
     Workload nothing_dropped = workload_;
     nothing_dropped.recompute = {};
     nothing_dropped.precision.activation_input.reset();
-    const double kept = layer_activation_bytes(workload_, recomputed, kind);
-    const double dropped = layer_activation_bytes(nothing_dropped, false, kind) - kept;
+    const double kept = layer_activation_bytes(workload_, recomputed, kind, unit.reach);
+    const double dropped = layer_activation_bytes(nothing_dropped, false, kind, unit.reach) - kept;
     UnitMemory memory;
     // The copies of its weights that autocast makes are kept with the products that read them.
     const double copies = autocasts(workload_) ? unit.program->parameters * weight_ : 0;
@@ -36,19 +38,19 @@ class Sizes {
     const double saved = saves_gathered(workload_, habits_, recomputed) ? unit.program->parameters * weight_ : 0;
     memory.activations = kept + held_up() + saved + (computed_again ? 0 : copies);
     const bool planned = habits_.planned && recomputed;
-    memory.forward_temporary = (planned ? std::min(dropped, planned_tensors(kind)) : dropped) + (computed_again ? copies : 0);
-    memory.backward_temporary = (planned ? planned_tensors(kind) : dropped + layer_gradients(kind)) + (computed_again ? copies : 0);
+    memory.forward_temporary = (planned ? std::min(dropped, planned_tensors(unit)) : dropped) + (computed_again ? copies : 0);
+    memory.backward_temporary = (planned ? planned_tensors(unit) : dropped + layer_gradients(unit)) + (computed_again ? copies : 0);
     const double short_side = workload_.lora.on() ? workload_.lora.rank : static_cast<double>(shard_.hidden);
     if (workload_.lora.on() && workload_.lora.nf4) {  // the matrix at hand in 16 bits
-      const double matrix = static_cast<double>(shard_.hidden) * largest_width(kind) * shard_.element;
+      const double matrix = static_cast<double>(shard_.hidden) * largest_width(unit) * shard_.element;
       memory.forward_temporary += matrix;
       memory.backward_temporary += matrix;
     }
-    memory.weight_temporary = accumulates() ? 0 : short_side * largest_width(kind) * weight_;
+    memory.weight_temporary = accumulates() ? 0 : short_side * largest_width(unit) * weight_;
     memory.gone_before_gradients = made_in_turn(unit, memory);
-    memory.forward_communication = gathered_states() + context_buffers();
+    memory.forward_communication = gathered_states() + context_buffers(unit);
     const double with_gradients = workload_.parallel.cp_comm == ContextComm::all_to_all ? 1 : 2;
-    memory.backward_communication = (shard_.sp ? 2 : 1) * gathered_states() + with_gradients * context_buffers();
+    memory.backward_communication = (shard_.sp ? 2 : 1) * gathered_states() + with_gradients * context_buffers(unit);
     if (unit.kind == UnitKind::prediction) {  // joined norms of the hidden states and of the embedding
       memory.activations += 4 * states();
       memory.backward_temporary += 4 * states();
@@ -151,13 +153,13 @@ class Sizes {
 
   // One of each shape: all experts share theirs.
   [[nodiscard]] double layer_matrices() const {
-    double widths = attention_matrices();
+    double widths = attention_matrices() + mixer_matrices();
     if (workload_.model.moe) {
       const MoeSpec& moe = *workload_.model.moe;
       const double shared = static_cast<double>(moe.shared) / static_cast<double>(shard_.tp), own = 1.0 / workload_.parallel.etp;
       widths += (own + (shared == own ? 0 : shared)) * moe.ffn * (gates() + 1);
     }
-    if (!workload_.model.moe || workload_.model.moe->first_dense > 0 || workload_.model.moe->every > 1) {
+    if (workload_.model.any_mlp()) {
       widths += ffn_width() + static_cast<double>(shard_.ffn);
     }
     return static_cast<double>(shard_.hidden) * widths * weight_;
@@ -167,13 +169,23 @@ class Sizes {
   // Over the hidden width.
   [[nodiscard]] double attention_matrices() const {
     if (shard_.heads == 0) return 0;
-    if (!workload_.model.mla) return static_cast<double>(2 * shard_.query_width + 2 * shard_.kv_width);
+    if (!workload_.model.mla)
+      return static_cast<double>((workload_.model.attention_gate ? 3 : 2) * shard_.query_width + 2 * shard_.kv_width);
     const MlaSpec& mla = *workload_.model.mla;
     const auto heads = static_cast<double>(shard_.heads), hidden = static_cast<double>(shard_.hidden);
     const double queries = heads * (mla.qk_nope + mla.qk_rope);
     const double up = (mla.q_lora * queries + mla.kv_lora * heads * (mla.qk_nope + mla.v)) / hidden;
     return up + (mla.q_lora > 0 ? mla.q_lora : queries) + mla.kv_lora + mla.qk_rope + heads * mla.v;
   }
+  [[nodiscard]] double mixer_columns_here() const {
+    return static_cast<double>(mixer_columns(*workload_.model.mixer)) / static_cast<double>(shard_.tp);
+  }
+  [[nodiscard]] double mixer_matrices() const {
+    if (!workload_.model.mixer) return 0;
+    const MixerSpec& mixer = *workload_.model.mixer;
+    return mixer_columns_here() + static_cast<double>(mixer.heads) * mixer.head_dim / static_cast<double>(shard_.tp);
+  }
+  [[nodiscard]] static bool attends(const Unit& unit) { return unit.reach == Reach::sequence || unit.reach == Reach::window; }
   // Of the last norm, beside what it keeps as several operators.
   [[nodiscard]] double norm_input() const { return spread_elements() * (autocasts(workload_) ? fp32 : normed_bytes(workload_, shard_)); }
   [[nodiscard]] bool holds_inputs(bool recomputed) const { return habits_.frozen_inputs && recomputed && workload_.lora.on(); }
@@ -181,8 +193,12 @@ class Sizes {
   [[nodiscard]] bool accumulates() const { return workload_.fusions.gradient_accumulation; }
   [[nodiscard]] double gates() const { return workload_.model.gated() ? 2 : 1; }
   [[nodiscard]] double ffn_width() const { return static_cast<double>(shard_.ffn) * gates(); }
-  [[nodiscard]] double largest_width(LayerKind kind) const {
-    return kind == LayerKind::experts ? static_cast<double>(workload_.model.moe->ffn) / workload_.parallel.etp * gates() : ffn_width();
+  [[nodiscard]] double largest_width(const Unit& unit) const {
+    if (unit.layer_kind == LayerKind::none)
+      return unit.reach == Reach::state ? mixer_columns_here() : static_cast<double>(shard_.query_width + 2 * shard_.kv_width);
+    const double mixer = unit.reach == Reach::state ? mixer_columns_here() : 0;
+    const bool experts = unit.layer_kind == LayerKind::experts;
+    return std::max(mixer, experts ? static_cast<double>(workload_.model.moe->ffn) / workload_.parallel.etp * gates() : ffn_width());
   }
 
   // Copies of a rank's own tokens on their way to experts and back, and per pair received: the experts' output and what comes of it
@@ -232,8 +248,10 @@ class Sizes {
 
   // Keys and values. Ring: the block at hand and the one on its way; all-gather: of the whole sequence. All-to-all: what arrives of
   // queries, keys and values (in backward of their gradients).
-  [[nodiscard]] double context_buffers() const {
+  [[nodiscard]] double context_buffers(const Unit& unit) const {
     if (shard_.cp == 1) return 0;
+    if (unit.reach == Reach::state) return static_cast<double>(shard_.tokens) * mixer_columns_here() * shard_.element;
+    if (unit.reach == Reach::none) return 0;
     const double keys_and_values = 2 * static_cast<double>(shard_.tokens * shard_.kv_width) * shard_.element;
     switch (workload_.parallel.cp_comm) {
       case ContextComm::all_gather:
@@ -248,25 +266,32 @@ class Sizes {
 
   // Gradients of the layer's output and input, and of what lies inside the larger half: the MLP's two intermediate tensors, or
   // attention's context, queries, keys and values (unfused: and scores and probabilities).
-  [[nodiscard]] double layer_gradients(LayerKind kind) const {
+  [[nodiscard]] double layer_gradients(const Unit& unit) const {
+    const LayerKind kind = unit.layer_kind;
     const auto tokens = static_cast<double>(shard_.tokens);
     const bool in_place = habits_.activation_in_place && workload_.model.gated() && workload_.fusions.activation;
-    double mlp = tokens * ((in_place ? 0 : ffn_width()) + static_cast<double>(shard_.ffn));
+    double mlp = kind == LayerKind::none ? 0 : tokens * ((in_place ? 0 : ffn_width()) + static_cast<double>(shard_.ffn));
     if (kind == LayerKind::experts) {
       const MoeSpec& moe = *workload_.model.moe;
       mlp = tokens * static_cast<double>(moe.shared) * moe.ffn / static_cast<double>(shard_.tp) * (gates() + 1);
     }
     double attention = tokens * static_cast<double>(2 * shard_.query_width + 2 * shard_.kv_width);
     if (workload_.attention == Attention::unfused) attention += 2 * tokens * static_cast<double>(shard_.heads * shard_.sequence);
-    return 2 * states() + std::max(mlp, shard_.heads > 0 ? attention : 0) * shard_.element;
+    return 2 * states() + std::max({mlp * shard_.element, attends(unit) ? attention * shard_.element : 0, mixer_gradients(unit)});
+  }
+
+  [[nodiscard]] double mixer_gradients(const Unit& unit) const {
+    if (unit.reach != Reach::state) return 0;
+    const MixerShare share = mixer_share(*workload_.model.mixer, shard_);
+    return static_cast<double>(share.tokens) * MixerRegistry::get(workload_.model.mixer->kind).backward_bytes(share);
   }
 
   // Of a recomputed layer whose compiler plans its buffers, forward and backward: hidden states and their gradients, and the larger half's
   // tensors at hand, of an MLP gate, up and product or their gradients, of attention its inputs and output with their gradients.
-  [[nodiscard]] double planned_tensors(LayerKind kind) const {
+  [[nodiscard]] double planned_tensors(const Unit& unit) const {
     const auto tokens = static_cast<double>(shard_.tokens);
-    const double attention = shard_.heads > 0 ? 2 * tokens * static_cast<double>(2 * shard_.query_width + 2 * shard_.kv_width) : 0;
-    return 2 * states() + std::max(layer_gradients(kind), 2 * states() + attention * shard_.element);
+    const double attention = attends(unit) ? 2 * tokens * static_cast<double>(2 * shard_.query_width + 2 * shard_.kv_width) : 0;
+    return 2 * states() + std::max(layer_gradients(unit), 2 * states() + attention * shard_.element);
   }
 
   const Workload& workload_;

@@ -14,7 +14,7 @@ void write_script(const Job& job, const Arguments& arguments, std::ostream& out)
       << "# " << job.name << ". On every node, with NODE_RANK and MASTER_ADDR set; data, tokenizer and learning rate as arguments.\n"
       << fmt::format("torchrun --nnodes {} --nproc_per_node {} ", gpus / per_node, per_node)
       << "--node_rank \"${NODE_RANK:-0}\" --master_addr \"${MASTER_ADDR:-localhost}\" --master_port 6000 \\\n"
-      << "  pretrain_gpt.py \"$@\"";
+      << (job.workload.model.pattern.empty() ? "  pretrain_gpt.py" : "  pretrain_mamba.py") << " \"$@\"";
   for (const std::string& line : arguments.lines()) out << " \\\n  " << line;
   out << '\n';
 }

@@ -54,7 +54,7 @@ void write_experts(const Model& model, Arguments& out) {
   out.add("moe-router-topk", model.moe->top_k);
   out.add("moe-ffn-hidden-size", model.moe->ffn);
   if (model.moe->shared > 0) out.add("moe-shared-expert-intermediate-size", model.moe->shared * model.moe->ffn);
-  out.add("moe-layer-freq", layer_pattern(model));
+  if (model.pattern.empty()) out.add("moe-layer-freq", layer_pattern(model));
 }
 
 void write_latent_attention(const Model& model, Arguments& out) {
@@ -65,6 +65,28 @@ void write_latent_attention(const Model& model, Arguments& out) {
   out.add("qk-head-dim", model.mla->qk_nope);
   out.add("qk-pos-emb-head-dim", model.mla->qk_rope);
   out.add("v-head-dim", model.mla->v);
+}
+
+// Mamba layers beside attention and an MLP each have no arguments: such models are said by a pattern.
+void write_mixer(const Model& model, Arguments& out) {
+  if (!model.pattern.empty()) {
+    out.flag("is-hybrid-model");
+    out.add("hybrid-layer-pattern", fmt::format("'{}'", model.pattern));
+  }
+  out.flag_if(model.attention_gate, "attention-output-gate");
+  if (!model.mixer) return;
+  const workloads::MixerSpec& mixer = *model.mixer;
+  const bool delta = mixer.kind == "gated_delta";
+  if (!delta && model.pattern.empty()) return;
+  if (delta) {
+    out.add("experimental-attention-variant", "gated_delta_net");
+    if (mixer.attention_every > 0) out.add("linear-attention-freq", mixer.attention_every);
+    out.add("linear-conv-kernel-dim", mixer.conv);
+  }
+  out.add(delta ? "linear-num-value-heads" : "mamba-num-heads", mixer.heads);
+  out.add(delta ? "linear-value-head-dim" : "mamba-head-dim", mixer.head_dim);
+  out.add(delta ? "linear-num-key-heads" : "mamba-num-groups", mixer.groups);
+  out.add(delta ? "linear-key-head-dim" : "mamba-state-dim", mixer.state);
 }
 
 }  // namespace
@@ -81,6 +103,7 @@ void write_megatron_model(const Job& job, Arguments& out) {
   write_kernels(model, out);
   write_experts(model, out);
   write_latent_attention(model, out);
+  write_mixer(model, out);
   if (model.window) {
     out.add("window-size", fmt::format("{},0", model.window->tokens - 1));
     if (model.window->full_every > 0) out.add("window-attn-skip-freq", model.window->full_every);

@@ -33,6 +33,7 @@ Chain transformer_chain(const config::Node& where, const config::Node& document,
   workloads::Model model = workloads::read_model(document, name);
   model.mtp = 0;  // a chain ends with the head
   if (model.moe) where.fail(fmt::format("{} has experts: only dense transformers can be cut into a chain", name));
+  if (!model.plain_layers()) where.fail(fmt::format("{} has layers that differ (mixer, pattern): only like layers can be cut", name));
   if (model.vocab == 0) where.fail(fmt::format("{} has no embedding and no head", name));
   const workloads::ParameterCount count = workloads::count_parameters(model, sequence);
   const double tokens = sequence, outputs = tokens * model.hidden;

@@ -238,18 +238,13 @@ constexpr std::array no_effect_on_a_step{"cross-entropy-fusion-impl",
                                          "world-size",
                                          "rank"};
 
-constexpr const char* not_attention = "layers that are not attention (Mamba, linear attention) are not simulated";
+constexpr const char* not_attention = "layers by share are not simulated: hybrid-layer-pattern says which is which";
 constexpr const char* gone = "is no longer an argument of Megatron-LM";
 constexpr const char* uneven_layers = "layers that differ from one another so are not simulated";
 constexpr const char* not_simulated = "is not simulated";
 
 constexpr std::array refused{
-    std::pair{"is-hybrid-model", not_attention},
-    std::pair{"hybrid-override-pattern", not_attention},
-    std::pair{"hybrid-layer-pattern", not_attention},
     std::pair{"hybrid-attention-ratio", not_attention},
-    std::pair{"experimental-attention-variant", not_attention},
-    std::pair{"linear-attention-freq", not_attention},
     std::pair{"heterogeneous-layers-config-path", uneven_layers},
     std::pair{"heterogeneous-layers-config-encoded-json", uneven_layers},
     std::pair{"encoder-num-layers", "encoders are not simulated"},
@@ -258,7 +253,6 @@ constexpr std::array refused{
     std::pair{"moe-latent-size", not_simulated},
     std::pair{"moe-expert-rank-capacity-factor", not_simulated},
     std::pair{"enable-mhc-connections", not_simulated},
-    std::pair{"attention-output-gate", not_simulated},
     std::pair{"hierarchical-context-parallel-sizes", not_simulated},
     std::pair{"hybrid-context-parallel", not_simulated},
     std::pair{"tensor-parallel-num-weight-shards", not_simulated},

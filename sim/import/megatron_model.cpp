@@ -1,6 +1,9 @@
 // The model in Megatron-LM's arguments, with the defaults of its parser.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "sim/import/megatron_arguments.hpp"
 #include "workloads/layer_pattern.hpp"
 
@@ -86,8 +89,7 @@ void read_positions(MegatronArguments& arguments, Draft& draft) {
   if (name == "rope" || name == "yarn" || name == "mrope") return draft.set("model.positions", "rope");
   if (name != "none" && name != "alibi")
     type->fail(fmt::format("position-embedding-type '{}' is not simulated", name), "learned_absolute, rope, alibi or none");
-  draft.set("model.positions", "alibi");
-  if (name == "none") draft.infer("model.positions: alibi, which like 'none' has no kernel of its own");
+  draft.set("model.positions", name);
 }
 
 void read_norms_and_biases(MegatronArguments& arguments, Draft& draft) {
@@ -162,6 +164,56 @@ void read_experts(MegatronArguments& arguments, Draft& draft) {
   draft.set("model.moe.every", spaced->every);
 }
 
+// Layers of one block each; pipeline stages are told apart by '|', which layers_per_stage says here.
+bool read_pattern(MegatronArguments& arguments, Draft& draft) {
+  static_cast<void>(arguments.flag("is-hybrid-model"));
+  auto given = arguments.take("hybrid-layer-pattern");
+  if (const auto older = arguments.take("hybrid-override-pattern"); older && !given) given = older;
+  if (!given) return false;
+  const std::string pattern = given->as_string();
+  if (pattern.empty() || pattern.find_first_not_of("M*-E") != std::string::npos) {
+    given->fail("layers of a pattern are M (Mamba), * (attention), - (MLP) and E (experts); others are not simulated", "for example M-M*-");
+  }
+  draft.set("model.layers", static_cast<std::int64_t>(pattern.size()));
+  draft.set("model.pattern", pattern);
+  return pattern.find('M') != std::string::npos;
+}
+
+void read_mamba(MegatronArguments& arguments, Draft& draft) {
+  const auto width = draft.document().find_path("model.hidden");
+  const std::int64_t head_dim = arguments.whole("mamba-head-dim", 64), hidden = width ? width->as_int(1, 1'000'000) : 1;
+  draft.set("model.mixer.kind", "mamba2");
+  draft.set("model.mixer.heads", arguments.whole("mamba-num-heads", std::max<std::int64_t>(1, 2 * hidden / head_dim)));
+  draft.set("model.mixer.head_dim", head_dim);
+  draft.set("model.mixer.groups", arguments.whole("mamba-num-groups", 8));
+  draft.set("model.mixer.state", arguments.whole("mamba-state-dim", 128));
+}
+
+// One layer in so many keeps attention: the last of them.
+void read_linear_attention(MegatronArguments& arguments, Draft& draft) {
+  const auto variant = arguments.take("experimental-attention-variant");
+  const auto frequency = arguments.take("linear-attention-freq");
+  if (!variant) return;
+  if (variant->as_string() != "gated_delta_net") variant->fail("only gated_delta_net is simulated");
+  draft.set("model.mixer.kind", "gated_delta");
+  draft.set("model.mixer.heads", arguments.whole("linear-num-value-heads", 32));
+  draft.set("model.mixer.head_dim", arguments.whole("linear-value-head-dim", 128));
+  draft.set("model.mixer.groups", arguments.whole("linear-num-key-heads", 16));
+  draft.set("model.mixer.state", arguments.whole("linear-key-head-dim", 128));
+  draft.set("model.mixer.conv", arguments.whole("linear-conv-kernel-dim", 4));
+  if (!frequency) return;
+  const LayerPattern pattern = read_layer_pattern(*frequency);
+  const auto every = pattern.ones.empty() ? std::optional(pattern.every) : full_every(pattern.ones);
+  if (!every) frequency->fail("linear attention must leave out the last of every so many layers", "for example 4");
+  draft.set("model.mixer.attention_every", *every);
+}
+
+void read_mixer(MegatronArguments& arguments, Draft& draft) {
+  if (read_pattern(arguments, draft)) read_mamba(arguments, draft);
+  read_linear_attention(arguments, draft);
+  if (arguments.flag("attention-output-gate")) draft.set("model.attention_gate", "true");
+}
+
 }  // namespace
 
 void read_megatron_model(MegatronArguments& arguments, Draft& draft) {
@@ -172,6 +224,7 @@ void read_megatron_model(MegatronArguments& arguments, Draft& draft) {
   read_experts(arguments, draft);
   read_latent_attention(arguments, draft);
   read_windows(arguments, draft);
+  read_mixer(arguments, draft);
   if (arguments.take("activation-func-clamp-value")) draft.set("model.clamps_gate", "true");
   if (const auto modules = arguments.take("mtp-num-layers")) draft.set("model.mtp", *modules);
 }

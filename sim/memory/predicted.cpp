@@ -177,7 +177,7 @@ struct UnitsAlike {
       holding.clear();
       for (std::size_t u = 0; u < program.chunks[c].size(); ++u) {
         const workloads::Unit& unit = program.chunks[c][u];
-        const bool as_before = last != nullptr && last->program == unit.program && unit.layer_kind == workloads::LayerKind::dense;
+        const bool as_before = last != nullptr && last->program == unit.program && unit.layer_kind != workloads::LayerKind::experts;
         if (!as_before) memories.push_back(ranks.at(static_cast<int>(c), static_cast<int>(u), 0));
         last = &unit;
         holding.push_back(static_cast<std::uint32_t>(memories.size() - 1));

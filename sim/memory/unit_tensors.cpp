@@ -164,7 +164,7 @@ bool knows_tensors(const Workload& workload, const workloads::MemoryHabits& habi
   const workloads::Schedule& schedule = workloads::ScheduleRegistry::get(workload.schedule);
   const workloads::Model& model = workload.model;
   const workloads::Shard shard = workloads::shard_of(workload);
-  const bool layers = model.mtp == 0 && !model.post_norms && !model.side_by_side() && !workload.offload_activations;
+  const bool layers = model.plain_layers() && model.mtp == 0 && !model.post_norms && !model.side_by_side() && !workload.offload_activations;
   const bool head = workload.precision.head.value_or(shard.dense) == shard.dense;
   const bool products = !shard.low_precision() && workload.precision.of_experts() == shard.linear && head;
   const bool order = !schedule.splits_backward() && !schedule.mirrors() && !workload.overlap.ep;

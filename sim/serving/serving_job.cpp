@@ -44,6 +44,15 @@ struct Reading {
   std::map<std::string, Engine> engines;  // by what they are: files of one name may stand in several folders
 };
 
+// Caches are of attention: nothing keeps the state of what stands in its place.
+void refuse_unlike_layers(const Node& where, const workloads::Model& model) {
+  if (model.plain_layers()) return;
+  where.fail(fmt::format("model {} has {}: such models are trained here, not served", config::shown(model.name),
+                         model.mixer              ? "layers that are not attention (mixer)"
+                         : !model.pattern.empty() ? "layers of one block each (pattern)"
+                                                  : "a gate behind attention (attention_gate)"));
+}
+
 void read_model_of(Reading& reading, const Node& node, const Node& models) {
   Part part = find_part(node, model_part, models);
   for (const char* key : bookkeeping) {
@@ -51,6 +60,7 @@ void read_model_of(Reading& reading, const Node& node, const Node& models) {
   }
   reading.job.model = workloads::read_model(part.node, part.name);
   if (reading.job.model.heads == 0 || reading.job.model.vocab == 0) node.fail("a model that is served has attention and a vocabulary");
+  refuse_unlike_layers(node, reading.job.model);
   reading.resolved.set_child("model", named({part.name, workloads::model_keys().write(reading.job.model)}));
 }
 
@@ -142,6 +152,7 @@ void read_speculation(Pool& pool, const SpeculationDocument& given, const Servin
                "leave draft out: tokens are proposed by a rule or by heads of the model");
   const Part part = find_part(draft, model_part);
   pool.draft = std::make_shared<const workloads::Model>(workloads::read_model(part.node, part.name));
+  refuse_unlike_layers(draft, *pool.draft);
   if (pool.draft->vocab != job.model.vocab)
     draft.fail(fmt::format("a model that proposes tokens has the same vocabulary: {} has {}, {} has {}", pool.draft->name,
                            pool.draft->vocab, job.model.name, job.model.vocab));

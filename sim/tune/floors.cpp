@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "sim/cost/queue.hpp"
 #include "sim/memory/ranks_at_rest.hpp"
@@ -65,7 +66,11 @@ class Computation {
     return workload_.experts.chunks_of(first_layer()) * (again + once);
   }
   // With experts; all are alike.
-  [[nodiscard]] int first_layer() const { return workload_.model.moe->first_dense; }
+  [[nodiscard]] int first_layer() const {
+    int layer = 0;
+    while (!workload_.model.has_experts(layer)) ++layer;
+    return layer;
+  }
 
   const System& system_;
   const Workload& workload_;
@@ -115,6 +120,10 @@ bool needs_no_less_than_smaller(const Workload& workload) {
   return !drawn && workload.experts.pad_to <= 0 && shape.microbatches >= 2 * shape.stages * shape.chunks;
 }
 
+std::size_t Floors::layer_part(const workloads::LayerShape& shape, bool again) {
+  return first_layer + 2 * (static_cast<std::size_t>(shape.kind) * reaches + static_cast<std::size_t>(shape.reach)) + (again ? 1 : 0);
+}
+
 const Floors::Units& Floors::units(const Workload& workload) {
   std::vector<std::unique_ptr<Units>>& alike = units_[hash_of(workload)];
   for (const std::unique_ptr<Units>& one : alike) {
@@ -125,20 +134,16 @@ const Floors::Units& Floors::units(const Workload& workload) {
   made.placeholders = workloads::placeholder_bytes(workload, base_.system.software.memory.habits);
   const Computation computation(base_.system, made.of);
   const workloads::Cutter cutter(made.of, workloads::Granularity::layer);
-  const auto put = [&](Part part, const workloads::BlockProgram& block) {
+  const auto put = [&](std::size_t part, const workloads::BlockProgram& block) {
     const workloads::UnitProgram unit = cutter.unit(block);
     made.parts[part] = {computation.of(unit), unit.parameters, unit.expert_parameters, unit.frozen_parameters,
                         workloads::base_parameters(unit)};
   };
-  using workloads::LayerKind;
   const workloads::Model& model = workload.model;
-  if (!model.moe || model.moe->first_dense > 0 || model.moe->every > 1) {
-    put(dense, workloads::layer_program(made.of, false));
-    put(dense_again, workloads::layer_program(made.of, true));
-  }
-  if (model.moe) {
-    put(with_experts, workloads::layer_program(made.of, false, LayerKind::experts));
-    put(experts_again, workloads::layer_program(made.of, true, LayerKind::experts));
+  std::set<workloads::LayerShape> shapes;
+  for (int layer = 0; layer < model.layers; ++layer) shapes.insert(workloads::shape_of(model, layer));
+  for (const workloads::LayerShape& shape : shapes) {
+    for (const bool again : {false, true}) put(layer_part(shape, again), workloads::layer_program(made.of, again, shape.kind, shape.reach));
   }
   if (model.vocab > 0) {
     put(embedding, workloads::embedding_program(made.of));
@@ -166,17 +171,12 @@ const std::vector<Floors::StageCounts>& Floors::stages(const Workload& workload)
     int again = full_layers;
     for (std::size_t c = 0; c < chunks.size(); ++c) {
       const workloads::Chunk& chunk = chunks[c];
-      const auto add = [&](Part part, int count) {
+      const auto add = [&](std::size_t part, int count) {
         stage.all[part] += count;
         if (c == 0) stage.first_chunk[part] += count;
       };
       for (int layer = chunk.first_layer; layer < chunk.first_layer + chunk.layers; ++layer) {
-        const bool experts = model.has_experts(layer);
-        if (again-- > 0) {
-          add(experts ? experts_again : dense_again, 1);
-        } else {
-          add(experts ? with_experts : dense, 1);
-        }
+        add(layer_part(workloads::shape_of(model, layer), again-- > 0), 1);
       }
       if (chunk.embedding && model.vocab > 0) add(embedding, 1);
       if (!chunk.head || model.vocab == 0) continue;

@@ -12,6 +12,7 @@
 
 #include "sim/job/job.hpp"
 #include "sim/result.hpp"
+#include "workloads/operators.hpp"
 #include "workloads/schedule.hpp"
 
 namespace rehearse::sim {
@@ -38,8 +39,10 @@ class Floors {
   [[nodiscard]] double needed_bytes(const workloads::Workload& workload);
 
  private:
-  // Layers without and with experts, both as they are and recomputed in full, the model's ends, and MTP modules likewise.
-  enum Part { dense, with_experts, dense_again, experts_again, embedding, head, prediction, prediction_again, part_count };
+  // The model's ends, MTP modules as they are and recomputed in full, and behind them layers of each shape likewise.
+  static constexpr std::size_t embedding = 0, head = 1, prediction = 2, prediction_again = 3, first_layer = 4;
+  static constexpr std::size_t kinds = 3, reaches = 4, part_count = first_layer + 2 * kinds * reaches;
+  static std::size_t layer_part(const workloads::LayerShape& shape, bool again);
   struct UnitFloor {
     double seconds = 0;                                 // forward, recomputation and backward, of computation alone
     double all = 0, experts = 0, frozen = 0, base = 0;  // parameters; base: without adapters

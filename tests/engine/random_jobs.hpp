@@ -18,7 +18,7 @@ class RandomJobs {
   // order, 2 to 8 replicas, sharded in groups.
   enum class Network : std::uint8_t { one_switch, any };
   explicit RandomJobs(unsigned seed, Network network = Network::one_switch)
-      : random_(seed), adapters_(seed), apart_(seed), beside_(seed), experts_(seed), any_(network == Network::any) {}
+      : random_(seed), adapters_(seed), apart_(seed), beside_(seed), experts_(seed), mixers_(seed), any_(network == Network::any) {}
 
   // The text of a job that is not refused, its last line open: "simulation: {collectives: ring".
   std::string next() {
@@ -173,10 +173,29 @@ class RandomJobs {
                        network);
   }
   std::string model(int layers) {
-    const std::string experts = moe_ ? ", moe: {experts: 8, top_k: 2, ffn: 512, first_dense: 1}" : side_by_side();
+    const std::string unlike = mixers();
+    const bool blocks = unlike.find("pattern") != std::string::npos;
+    const std::string beside = moe_ ? "" : side_by_side();
+    const std::string experts =
+        (moe_ ? fmt::format(", moe: {{experts: 8, top_k: 2, ffn: 512, first_dense: {}}}", blocks ? 0 : 1) : beside) +
+        (beside.empty() ? unlike : "");
     return fmt::format(
         "model: {{layers: {}, hidden: 1024, heads: 16, kv_heads: 16, ffn: 4096, activation: {}, vocab: {}, positions: rope{}}}\n", layers,
         gated_ || gated_dense_ ? "swiglu" : "gelu", pick({0, 32000}), experts);
+  }
+
+  // Layers that are not attention in one job in four, drawn apart; half of these have layers of one block each.
+  std::string mixers() {
+    const std::uint32_t drawn = mixers_();
+    if (drawn % 4 != 0) return "";
+    const char* kind = drawn / 4 % 2 == 0 ? "mamba2" : "gated_delta";
+    const std::string gate = drawn / 8 % 4 == 0 ? ", attention_gate: true" : "";
+    const std::string mixer = fmt::format(", mixer: {{kind: {}, heads: 16, head_dim: 64, groups: 8, state: 64", kind);
+    const char* dense[] = {"M-M*-M-M", "M*M-MM-*"};
+    const char* with_experts[] = {"MEM*EME-", "M-ME*EMM"};
+    if (drawn / 32 % 2 == 0) return fmt::format("{}}}, pattern: {}{}", mixer, (moe_ ? with_experts : dense)[drawn / 64 % 2], gate);
+    const char* every[] = {"0", "2", "4, first_attention: 1"};
+    return fmt::format("{}, attention_every: {}}}{}", mixer, every[drawn / 64 % 3], gate);
   }
 
   // Attention beside the MLP in one job in four, drawn apart as adapters are; half of the stacks sum both at once.
@@ -187,7 +206,7 @@ class RandomJobs {
     return drawn / 8 % 2 == 0 ? ", parallel_residual: one_norm" : ", parallel_residual: two_norms";
   }
 
-  std::mt19937 random_, adapters_, apart_, beside_, experts_;
+  std::mt19937 random_, adapters_, apart_, beside_, experts_, mixers_;
   bool any_;
   bool moe_ = false, gated_ = false, gated_dense_ = false, whole_inputs_ = false, merges_ = false;
 };

@@ -42,6 +42,10 @@ TEST(BadServingJobsAreRefused, about_keys_of_other_kinds) {
   expect_refused(std::string(small_job) + "batch: {global: 8, micro: 1, sequence: 4096}\n", "job.yaml:8:1", "unknown key 'batch'");
 }
 
+TEST(BadServingJobsAreRefused, about_layers_without_a_cache) {
+  expect_refused(with("model: llama3-8b", "model: nemotron-h-8b"), "job.yaml:1:", "layers that are not attention (mixer)");
+}
+
 TEST(BadServingJobsAreRefused, about_pools) {
   expect_refused(with("role: both", "role: prefill"), "job.yaml:5:", "a pool of role prefill needs its other side");
   expect_refused(with("{tp: 1}", "{tp: 3}"), "job.yaml:6:", "32 attention heads cannot be divided evenly over tp 3");

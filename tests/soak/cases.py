@@ -14,6 +14,7 @@ class Case:
         rng = self.rng("job")
         cluster = clusters.draw_cluster(random.Random(f"{seed}/cluster/{number % cluster_count}"))
         self.job = jobs.draw_job(rng, cluster, with_experts=rng.random() < 0.4)
+        jobs.add_mixer(self.rng("pattern"), self.job)  # apart: all else is as without
         self.faults = jobs.draw_faults(rng, self.job) if rng.random() < 0.35 and not clean else []
         if clean and "moe" in self.job:
             self.job["moe"]["routing"] = "balanced"

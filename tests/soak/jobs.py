@@ -37,6 +37,24 @@ def draw_job(rng, cluster, with_experts):
     return job
 
 
+def add_mixer(rng, job):
+    """Layers that are not attention, in one job in six: in the place of most, or of one block each."""
+    model, parallel = job["model"], job["parallel"]
+    if "parallel_residual" in model or rng.random() < 5 / 6:
+        return
+    groups = parallel["tp"] * rng.choice([1, 2])
+    model["mixer"] = {"kind": rng.choice(["mamba2", "gated_delta"]), "heads": groups * parallel["cp"] * rng.choice([1, 2]),
+                      "head_dim": rng.choice([64, 128]), "groups": groups, "state": rng.choice([64, 128])}
+    if rng.random() < 0.5:
+        model["mixer"]["attention_every"] = rng.choice([0, 2, 4])
+        return
+    needed = "M*E" if "moe" in model else "M-*"
+    if model["layers"] >= len(needed):
+        model["pattern"] = "".join(rng.choice("M" + needed) for _ in range(model["layers"] - len(needed))) + needed
+        for key in ("first_dense", "every"):
+            model.get("moe", {}).pop(key, None)
+
+
 def draw_layout(rng, most):
     """tp, cp, pp and dp whose product is at most so many GPUs, more than half of them mostly."""
     while True:

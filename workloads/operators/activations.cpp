@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "workloads/expert_layer.hpp"
+#include "workloads/mixer.hpp"
 #include "workloads/operators/adapters.hpp"
 #include "workloads/operators/section.hpp"
 
@@ -151,17 +152,29 @@ double attention_bytes(const Workload& workload, const Shard& shard) {
   const double context = widths.out * (trained ? saved_input(shard) : is_flash ? shard.element : 0);
   const double packed =
       workload.fusions.packed_qkv && !workload.model.mla ? static_cast<double>(shard.query_width + 2 * shard.kv_width) * shard.element : 0;
+  // A gate that was projected beside the queries, and what it is multiplied by, which flash attention has anyway.
+  const double gate = workload.model.attention_gate ? (is_flash ? 1 : 2) * widths.out * shard.element : 0;
   // Flash attention keeps its output for its own backward: the projection keeps another tensor where it reads a cast to fewer bits, or what
   // an all-to-all over the context-parallel group made of it (SimuMax's runs hold that much more, tests/memory).
   const bool exchanged = is_flash && shard.cp > 1 && workload.parallel.cp_comm == ContextComm::all_to_all;
-  const double own_output = trained && (shard.low_precision() || exchanged) ? widths.out * shard.element : 0;
+  const bool apart = shard.low_precision() || exchanged || workload.model.attention_gate;
+  const double own_output = trained && apart ? widths.out * shard.element : 0;
   const double adapters = column_adapter_bytes(workload, shard, qkv_adapters(workload, shard).size()) +
                           adapter_bytes(workload, shard, projection_adapters(workload, shard).size(), widths.out, is_flash && !exchanged);
   return adapters +
          outside_tensor_parallel(workload, shard, norm_input_bytes(workload, shard),
                                  own_copies(workload, copies_for_attention(workload, shard))) +
          latent_bytes(workload, shard) + head_norm_bytes(workload, shard) +
-         static_cast<double>(shard.tokens) * (projections + context + packed + own_output) + core_attention_bytes(workload, shard);
+         static_cast<double>(shard.tokens) * (projections + context + packed + own_output + gate) + core_attention_bytes(workload, shard);
+}
+
+// As attention's: norm and projection in, what the kind keeps between the projections, the projection out's input.
+double mixer_bytes(const Workload& workload, const Shard& shard) {
+  const MixerSpec& spec = *workload.model.mixer;
+  const MixerShare share = mixer_share(spec, shard);
+  const double inside = static_cast<double>(share.tokens) * MixerRegistry::get(spec.kind).kept_bytes(share);
+  const double output = static_cast<double>(shard.tokens) * spec.heads * spec.head_dim / static_cast<double>(shard.tp);
+  return outside_tensor_parallel(workload, shard, norm_input_bytes(workload, shard), 1) + inside + output * saved_input(shard);
 }
 
 // Of one token in an MLP of this width: what the activation function makes; eager ones also have its output, for its product with the other
@@ -259,7 +272,7 @@ double kept_bytes(const Workload& workload, const Shard& shard, LayerKind kind) 
     if (recompute.keeps(LayerOutput::core_attention)) bytes += tokens * widths.out * shard.element + core_attention_bytes(workload, shard);
     if (recompute.keeps(LayerOutput::linear_proj)) bytes += states;
   }
-  if (kind == LayerKind::experts) return bytes;
+  if (kind != LayerKind::dense) return bytes;
   if (recompute.keeps(LayerOutput::linear_fc1))
     bytes += tokens * static_cast<double>(shard.ffn) * (workload.model.gated() ? 2 : 1) * shard.element;
   if (recompute.keeps(LayerOutput::linear_fc2) && !(recompute.stops_early && !shard.dropout)) bytes += states;
@@ -305,8 +318,8 @@ double received_activation_bytes(const Workload& workload, bool recomputed) {
          intermediate_bytes(workload, shard, ffn);
 }
 
-double layer_activation_bytes(const Workload& workload, bool recomputed, LayerKind kind) {
-  const Shard shard = shard_of(workload);
+double layer_activation_bytes(const Workload& workload, bool recomputed, LayerKind kind, Reach reach) {
+  const Shard shard = shard_of(workload, reach);
   if (recomputed) {
     const double parts = workload.recompute.shards_inputs ? static_cast<double>(shard.tp) : 1;
     const double input = layer_input_bytes(workload, shard) / parts;
@@ -315,7 +328,10 @@ double layer_activation_bytes(const Workload& workload, bool recomputed, LayerKi
     return input + combined + kept_bytes(workload, shard, kind);
   }
   if (workload.recompute.every_second_product()) return every_second_product_bytes(workload, shard, kind);
-  const double attention = shard.heads > 0 ? attention_bytes(workload, shard) + post_norm_bytes(workload, shard) : 0;
+  const double attention = reach == Reach::state ? mixer_bytes(workload, shard)
+                           : shard.heads > 0     ? attention_bytes(workload, shard) + post_norm_bytes(workload, shard)
+                                                 : 0;
+  if (kind == LayerKind::none) return attention;
   return (kind == LayerKind::experts ? experts_bytes(workload, shard) : mlp_bytes(workload, shard)) + post_norm_bytes(workload, shard) +
          attention;
 }

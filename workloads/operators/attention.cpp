@@ -115,23 +115,6 @@ Section gathered(const Shard& shard) {
   return section;
 }
 
-// Tensors of these widths, a call each. A copy cuts what is sent and another one puts together what arrives: Transformer Engine's
-// flash_attn_a2a_communicate (context_parallel.py), whose order of the sequence a compiled kernel makes on the side of the heads;
-// DeepSpeed's single_all_to_all and xtuner's _all_to_all copy as often. What is attended to in fewer bits is cast before it is sent.
-void add_exchange(std::vector<Item>& items, const Shard& shard, const char* name, const std::vector<std::int64_t>& widths, Pass pass,
-                  bool to_heads) {
-  const double each = static_cast<double>(shard.tokens) * std::min(bytes_of(shard.attention), shard.element);
-  const auto all = static_cast<double>(std::accumulate(widths.begin(), widths.end(), std::int64_t{0}));
-  const auto copies = [&](bool compiled) {
-    return by_operators(compiled, memory_bound(std::string(exchange_copies), 2 * each * all, pass, static_cast<int>(widths.size())));
-  };
-  items.emplace_back(copies(!to_heads));
-  for (const std::int64_t width : widths) {
-    items.emplace_back(Communication{name, CollectiveKind::all_to_all, GroupKind::cp, each * static_cast<double>(width), pass});
-  }
-  items.emplace_back(copies(to_heads));
-}
-
 // The sequence is exchanged for heads before attention and back after it (Jacobs et al. 2023, DeepSpeed-Ulysses).
 // Key/value heads that are fewer than the ranks are repeated before.
 Section exchanged(const Shard& own) {
@@ -252,6 +235,13 @@ Section rotary(const Workload& workload, const Shard& shard) {
                             .eager = true});
 }
 
+// Attention's output and its gate in, their product out; backward those and the gradient in, two gradients out (Megatron-Core's
+// _apply_output_gate, one kernel).
+Section output_gate(const Shard& shard) {
+  const double once = static_cast<double>(shard.tokens * shard.query_width) * shard.element;
+  return pointwise("attention_gate", {.forward_bytes = 3 * once, .backward_bytes = 5 * once});
+}
+
 // Queries, keys and values are cast before they are attended to in fewer bits, the gradient of the output before backward. With scales that
 // are known before, the output and the gradients of queries, keys and values come in as few bits and are cast back (Transformer Engine's
 // FusedAttnFunc in backends.py); with others kernels write 16 bits.
@@ -271,6 +261,23 @@ Section with_casts(const Workload& workload, const Shard& shard, Section section
 }
 
 }  // namespace
+
+// Tensors of these widths, a call each. A copy cuts what is sent and another one puts together what arrives: Transformer Engine's
+// flash_attn_a2a_communicate (context_parallel.py), whose order of the sequence a compiled kernel makes on the side of the heads;
+// DeepSpeed's single_all_to_all and xtuner's _all_to_all copy as often. What is attended to in fewer bits is cast before it is sent.
+void add_exchange(std::vector<Item>& items, const Shard& shard, const char* name, const std::vector<std::int64_t>& widths, Pass pass,
+                  bool to_heads) {
+  const double each = static_cast<double>(shard.tokens) * std::min(bytes_of(shard.attention), shard.element);
+  const auto all = static_cast<double>(std::accumulate(widths.begin(), widths.end(), std::int64_t{0}));
+  const auto copies = [&](bool compiled) {
+    return by_operators(compiled, memory_bound(std::string(exchange_copies), 2 * each * all, pass, static_cast<int>(widths.size())));
+  };
+  items.emplace_back(copies(!to_heads));
+  for (const std::int64_t width : widths) {
+    items.emplace_back(Communication{name, CollectiveKind::all_to_all, GroupKind::cp, each * static_cast<double>(width), pass});
+  }
+  items.emplace_back(copies(to_heads));
+}
 
 PassKernels separate_rope(const Workload& workload) {
   const int times = workload.fusions.rope_by_document ? workload.batch.documents() : 1;
@@ -295,7 +302,7 @@ std::vector<Section> attention_sections(const Workload& workload, const Shard& s
   const bool bias = workload.model.projection_bias();
   Linear qkv{"qkv",
              shard.tokens,
-             shard.query_width + 2 * shard.kv_width,
+             shard.query_width * (workload.model.attention_gate ? 2 : 1) + 2 * shard.kv_width,
              shard.hidden,
              workload.model.qkv_bias(),
              workload.fusions.separate_qkv ? 3 : 1,
@@ -311,6 +318,7 @@ std::vector<Section> attention_sections(const Workload& workload, const Shard& s
   if (workload.model.qk_norm) sections.push_back(makes(LayerOutput::linear_qkv, head_norms(workload, shard)));
   if (workload.model.positions == Positions::rope) sections.push_back(makes(LayerOutput::linear_qkv, rotary(workload, shard)));
   sections.push_back(core_attention(workload, shard));
+  if (workload.model.attention_gate) sections.push_back(output_gate(shard));
   sections.push_back(makes(LayerOutput::linear_proj, row_parallel(workload, shard, projection, "attention")));
   add_residual(sections, workload, shard, "attention", bias);
   return sections;

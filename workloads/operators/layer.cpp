@@ -7,17 +7,15 @@
 namespace rehearse::workloads {
 namespace {
 
-std::vector<Section> layer_sections(const Workload& workload, const Shard& shard, LayerKind kind) {
+std::vector<Section> layer_sections(const Workload& workload, const Shard& shard, LayerKind kind, Reach reach) {
   std::vector<Section> sections;
   const auto add = [&](std::vector<Section> more, std::optional<GraphScope> scope) {
     for (Section& section : more) sections.push_back(scope ? within(*scope, workload, std::move(section)) : std::move(section));
   };
+  if (reach == Reach::state) add(mixer_sections(workload, shard), GraphScope::mamba);
   if (shard.heads > 0) add(attention_sections(workload, shard), GraphScope::attn);
-  if (kind == LayerKind::experts) {
-    add(moe_sections(workload, shard), std::nullopt);
-  } else {
-    add(mlp_sections(workload, shard), GraphScope::mlp);
-  }
+  if (kind == LayerKind::experts) add(moe_sections(workload, shard), std::nullopt);
+  if (kind == LayerKind::dense) add(mlp_sections(workload, shard), GraphScope::mlp);
   return sections;
 }
 
@@ -153,28 +151,27 @@ std::vector<Section> joining(const Workload& workload, const Shard& shard) {
           column_parallel(workload, alone, projection, "mtp")};
 }
 
-// A window as long as what attention sees is none.
-Shard reaching(Reach reach, const Workload& workload, Shard shard) {
-  if (reach == Reach::window && workload.model.window->tokens < workload.batch.context()) shard.window = workload.model.window->tokens;
-  return shard;
-}
-
 }  // namespace
 
+LayerShape shape_of(const Model& model, int layer) {
+  const LayerKind kind = model.has_experts(layer) ? LayerKind::experts : model.has_mlp(layer) ? LayerKind::dense : LayerKind::none;
+  if (model.has_mixer(layer)) return {kind, Reach::state};
+  return {kind, !model.attends(layer) ? Reach::none : model.windowed(layer) ? Reach::window : Reach::sequence};
+}
+
 BlockProgram layer_program(const Workload& workload, bool recomputed, LayerKind kind, Reach reach) {
-  const Shard shard = reaching(reach, workload, shard_of(workload));
-  return with_recomputation(workload, shard, layer_sections(workload, shard, kind), recomputed);
+  const Shard shard = shard_of(workload, reach);
+  return with_recomputation(workload, shard, layer_sections(workload, shard, kind, reach), recomputed);
 }
 
 BlockProgram prediction_program(const Workload& workload, bool recomputed, bool holds_embedding) {
-  const int last = workload.model.layers;
-  const Shard shard = reaching(workload.model.windowed(last) ? Reach::window : Reach::sequence, workload, shard_of(workload));
+  const LayerShape last = shape_of(workload.model, workload.model.layers);
+  const Shard shard = shard_of(workload, last.reach);
   BlockProgram embedding = embedding_program(workload);
   Section look_up{std::move(embedding.forward), std::move(embedding.backward), holds_embedding ? embedding.parameters : 0};
   std::vector<Section> sections{std::move(look_up)};
   for (Section& section : joining(workload, shard)) sections.push_back(std::move(section));
-  const LayerKind kind = workload.model.has_experts(last) ? LayerKind::experts : LayerKind::dense;
-  for (Section& section : layer_sections(workload, shard, kind)) sections.push_back(std::move(section));
+  for (Section& section : layer_sections(workload, shard, last.kind, last.reach)) sections.push_back(std::move(section));
   return with_recomputation(workload, shard, sections, recomputed);
 }
 

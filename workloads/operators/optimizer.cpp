@@ -113,7 +113,7 @@ void add_muon(const Workload& workload, const HeldParameters& held, std::vector<
   const Shard shard = shard_of(workload);
   std::vector<Matrices> dense;
   for (int layer = 0; layer < workload.model.layers; ++layer) {
-    const LayerKind kind = workload.model.has_experts(layer) ? LayerKind::experts : LayerKind::dense;
+    const LayerKind kind = shape_of(workload.model, layer).kind;
     for (Matrices& some : dense_matrices(workload, shard, kind)) {
       const auto same = std::ranges::find_if(dense, [&](const Matrices& x) { return x.rows == some.rows && x.columns == some.columns; });
       if (same == dense.end()) {

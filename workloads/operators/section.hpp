@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "workloads/mixer.hpp"
 #include "workloads/operators.hpp"
 #include "workloads/operators/shard.hpp"
 
@@ -122,6 +123,13 @@ struct Linear {
 // Whether autocast makes unfused attention take the softmax of its scores in fp32.
 [[nodiscard]] bool softmax_in_fp32(const Workload& workload);
 [[nodiscard]] Section core_attention(const Workload& workload, const Shard& shard);
+// Of all-to-all context parallelism: tensors of these widths of each token, a call each, and the copies around them; to_heads: the sequence
+// is exchanged for heads, else back.
+void add_exchange(std::vector<Item>& items, const Shard& shard, const char* name, const std::vector<std::int64_t>& widths, Pass pass,
+                  bool to_heads);
+// What stands in the place of attention (workloads/mixer.hpp), and what of it a GPU scans.
+[[nodiscard]] std::vector<Section> mixer_sections(const Workload& workload, const Shard& shard);
+[[nodiscard]] MixerShare mixer_share(const MixerSpec& spec, const Shard& shard);
 
 // Of a branch that ends here: where the model has them its norm; bias, dropout and residual after a row-parallel layer, and the sum of the
 // two gradients that meet there in backward. Of attention beside the MLP no sum.

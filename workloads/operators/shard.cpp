@@ -75,6 +75,14 @@ Shard shard_of(const Workload& workload) {
   return shard;
 }
 
+// A window as long as what attention sees is none.
+Shard shard_of(const Workload& workload, Reach reach) {
+  Shard shard = shard_of(workload);
+  if (reach == Reach::window && workload.model.window->tokens < workload.batch.context()) shard.window = workload.model.window->tokens;
+  if (reach == Reach::state || reach == Reach::none) shard.heads = shard.kv_heads = shard.query_width = shard.kv_width = 0;
+  return shard;
+}
+
 Shard expert_shard_of(const Workload& workload) {
   Shard shard = shard_of(workload);
   shard.linear = workload.precision.of_experts();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "workloads/operators.hpp"
 #include "workloads/plan.hpp"
 
 namespace rehearse::workloads {
@@ -54,6 +55,8 @@ struct Shard {
 
 // Throws InputError when heads, intermediate size or sequence cannot be divided as the plan asks.
 [[nodiscard]] Shard shard_of(const Workload& workload);
+// Of a layer whose attention reaches so far; without attention it has no heads.
+[[nodiscard]] Shard shard_of(const Workload& workload, Reach reach);
 
 // Of a rank's routed experts, whose products may be in another precision than those of the rest of a layer.
 [[nodiscard]] Shard expert_shard_of(const Workload& workload);

@@ -91,6 +91,28 @@ const Rule kv_heads_over_tp{
       return Refusal{fmt::format("neither of kv_heads ({}) and tp ({}) is a multiple of the other", w.model.kv_heads, w.parallel.tp)};
     }};
 
+// A mixer's heads and the groups that they share.
+const Rule mixer_heads_over_tp{
+    "parallel.tp", [](const Workload& w, const System&) { return !w.model.mixer || w.model.mixer->heads % w.parallel.tp == 0; },
+    [](const Workload& w, const System&) { return not_divided("mixer.heads", w.model.mixer->heads, w.parallel.tp); }};
+
+const Rule mixer_groups_over_tp{
+    "parallel.tp", [](const Workload& w, const System&) { return !w.model.mixer || w.model.mixer->groups % w.parallel.tp == 0; },
+    [](const Workload& w, const System&) { return not_divided("mixer.groups", w.model.mixer->groups, w.parallel.tp); }};
+
+// The sequence is exchanged for heads over cp; groups that are fewer are repeated.
+bool mixer_over_cp(const Workload& w) {
+  if (!w.model.mixer) return true;
+  const int cp = w.parallel.cp, heads = w.model.mixer->heads / w.parallel.tp, groups = w.model.mixer->groups / w.parallel.tp;
+  return heads % cp == 0 && (groups % cp == 0 || cp % groups == 0);
+}
+const Rule mixer_heads_over_cp{"parallel.cp", [](const Workload& w, const System&) { return mixer_over_cp(w); },
+                               [](const Workload& w, const System&) {
+                                 const int tp = w.parallel.tp;
+                                 return Refusal{fmt::format("a GPU's heads ({}) and groups ({}) of the mixer cannot be shared by cp ({})",
+                                                            w.model.mixer->heads / tp, w.model.mixer->groups / tp, w.parallel.cp)};
+                               }};
+
 const Rule etp_divides_tp{"parallel.etp", [](const Workload& w, const System&) { return w.parallel.tp % w.parallel.etp == 0; },
                           [](const Workload& w, const System&) {
                             return Refusal{fmt::format("tp ({}) is not a multiple of etp ({})", w.parallel.tp, w.parallel.etp)};
@@ -197,16 +219,29 @@ const Rule no_sync_shards_gradients{
 }  // namespace
 
 std::vector<Rule> layout_rules() {
-  return {chunks_need_stages,      layers_for_chunks,
-          layers_for_stages,       chunks_alike,
-          split_of_all_chunks,     split_of_all_layers,
-          heads_over_tp,           ffn_over_tp,
-          kv_heads_over_tp,        etp_divides_tp,
-          context_needs_flash,     windows_without_ring,
-          sequence_over_cp,        sp_needs_tp,
-          sequence_over_tp,        heads_exchanged,
-          kv_heads_exchanged,      mirrors_shard_over_all,
-          groups_need_sharding,    groups_divide_replicas,
+  return {chunks_need_stages,
+          layers_for_chunks,
+          layers_for_stages,
+          chunks_alike,
+          split_of_all_chunks,
+          split_of_all_layers,
+          heads_over_tp,
+          ffn_over_tp,
+          kv_heads_over_tp,
+          mixer_heads_over_tp,
+          mixer_groups_over_tp,
+          mixer_heads_over_cp,
+          etp_divides_tp,
+          context_needs_flash,
+          windows_without_ring,
+          sequence_over_cp,
+          sp_needs_tp,
+          sequence_over_tp,
+          heads_exchanged,
+          kv_heads_exchanged,
+          mirrors_shard_over_all,
+          groups_need_sharding,
+          groups_divide_replicas,
           no_sync_shards_gradients};
 }
 

@@ -12,11 +12,15 @@ namespace {
 using workloads::LoraTarget;
 using workloads::Workload;
 
-const Rule adapters_of_plain_models{
-    "lora", [](const Workload& w, const System&) { return !w.lora.on() || (!w.model.moe && !w.model.mla && w.model.mtp == 0); },
-    [](const Workload&, const System&) {
-      return Refusal{"lora is not simulated by this version for models with experts, latent attention or multi-token prediction"};
-    }};
+const Rule adapters_of_plain_models{"lora",
+                                    [](const Workload& w, const System&) {
+                                      return !w.lora.on() || (w.model.plain_layers() && !w.model.moe && !w.model.mla && w.model.mtp == 0);
+                                    },
+                                    [](const Workload&, const System&) {
+                                      return Refusal{
+                                          "lora is not simulated by this version for models with experts, latent attention, multi-token "
+                                          "prediction, or layers that are not attention and an MLP"};
+                                    }};
 
 const Rule adapters_by_adam{"optimizer.kind", [](const Workload& w, const System&) { return !w.lora.on() || !w.optimizer.muon(); },
                             [](const Workload&, const System&) {

@@ -31,6 +31,18 @@ const Rule muon{"optimizer.kind",
                   return Refusal{not_simulated("optimizer.kind", "muon with zero2, zero3 or on the host"), "optimizer.sharding: zero1"};
                 }};
 
+const Rule muon_of_plain_layers{
+    "optimizer.kind", [](const Workload& w, const System&) { return !w.optimizer.muon() || w.model.plain_layers(); },
+    [](const Workload&, const System&) {
+      return Refusal{not_simulated("optimizer.kind", "muon for a model with a mixer, a pattern or a gate"), "optimizer.kind: adam"};
+    }};
+
+const Rule policy_of_plain_layers{
+    "recompute", [](const Workload& w, const System&) { return !w.recompute.every_second_product() || w.model.plain_layers(); },
+    [](const Workload&, const System&) {
+      return Refusal{not_simulated("recompute", "every second product for a model with a mixer, a pattern or a gate")};
+    }};
+
 const Rule flash_in_few_bits{
     "precision.attention",
     [](const Workload& w, const System&) { return !w.precision.attention || w.attention == workloads::Attention::flash; },
@@ -68,7 +80,7 @@ const Rule experts_shard_over_all{
 }  // namespace
 
 std::vector<Rule> support_rules() {
-  return {linked_nodes,          muon,          flash_in_few_bits,       whole_head_alone,
+  return {linked_nodes,          muon,          muon_of_plain_layers,    policy_of_plain_layers, flash_in_few_bits, whole_head_alone,
           offload_without_pairs, weights_alone, weights_of_dense_layers, experts_shard_over_all};
 }
 
