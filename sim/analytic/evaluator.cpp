@@ -27,11 +27,8 @@ bool same_experts(const workloads::ExpertPlan& a, const workloads::ExpertPlan& b
          a.nodes_per_token == b.nodes_per_token && a.capacity_factor == b.capacity_factor && a.layer_chunks == b.layer_chunks;
 }
 
-// Whether operators, what they wait for, or what units hold differ by optimizer.zero_stage: the host's hooks, FSDP2's copies, adapters that
-// their own units gather in fewer bits, casts and sums of gradients.
-bool depends_on_stage(const Workload& w, const Software& software) {
-  return software.zero3_issue_s > 0 || w.optimizer.copies || w.optimizer.by_adapter || w.fusions.autocast || w.fusions.adopts_gradients;
-}
+// Whether what stands around the operators of a unit differs by optimizer.zero_stage: the host's hooks, FSDP2's copies.
+bool depends_on_stage(const Workload& w, const Software& software) { return software.zero3_issue_s > 0 || w.optimizer.copies; }
 
 // All but overlap.{pp, dp_gradients, dp_parameters} and optimizer.zero_stage.
 bool same_plan(const Workload& a, const Workload& b) {
@@ -103,6 +100,7 @@ std::size_t Evaluator::steps_held() const { return orders_->workspace.steps_held
 
 Evaluator::Plan::Plan(const Job& job, Fabric& fabric, const Workload& given)
     : workload(given),
+      operators(workloads::sharded_operators(workload)),
       compiled(workloads::compile(workload)),
       prices(fabric.model, compiled.grid, compiled.shape.stages, &fabric.calls),
       cost(job.system, workload, compiled, prices),
@@ -138,9 +136,11 @@ Evaluator::Plan::Plan(const Job& job, Fabric& fabric, const Workload& given)
 Evaluator::Plan& Evaluator::plan_of(const Workload& workload) {
   std::vector<std::unique_ptr<Plan>>& alike = plans_[hash_of(workload)];
   const bool by_stage = depends_on_stage(workload, job_.system.software);
+  const workloads::ShardedOperators operators = workloads::sharded_operators(workload);
   for (const std::unique_ptr<Plan>& plan : alike) {
     const bool same_stage = plan->workload.optimizer.zero_stage == workload.optimizer.zero_stage;
-    if ((same_stage || !by_stage) && same_plan(plan->workload, workload)) return *plan;
+    const bool same_operators = same_stage || (!by_stage && plan->operators == operators);
+    if (same_operators && same_plan(plan->workload, workload)) return *plan;
   }
   return *alike.emplace_back(std::make_unique<Plan>(job_, fabric_of(workload), workload));
 }

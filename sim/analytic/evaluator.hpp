@@ -14,6 +14,7 @@
 #include "sim/analytic/step_formula.hpp"
 #include "sim/job/job.hpp"
 #include "sim/memory/peak_slots.hpp"
+#include "workloads/operators/sharded_operators.hpp"
 
 namespace rehearse::sim {
 
@@ -55,6 +56,7 @@ class Evaluator {
   struct Plan {
     Plan(const Job& job, Fabric& fabric, const workloads::Workload& workload);
     workloads::Workload workload;
+    workloads::ShardedOperators operators;
     workloads::Compiled compiled;
     PriceBook prices;
     PlanCost cost;

@@ -158,73 +158,94 @@ Soon within(double batch_s, double rate_per_s, double shape) {
   return {chance, std::max(0.0, batch_s * chance - gamma_chance(shape + 1, x) / rate_per_s)};
 }
 
-}  // namespace
-
-// Who comes while a batch is under way makes the next one: of a batch that takes D a Poisson number, one where that is none. Who comes
-// during it waits for D/2 on average; of several instances only where all are at work (Sakasegawa), and small batches as they come in turn,
-// as do those with few slots. At a constant rate below one a batch nobody does, where batches are alike.
-PoolState static_batches(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int instances) {
-  PoolState out{.answer_s = pool.pool().rules.role == Role::both ? 0.0 : -1.0};
+// The batch that makes itself again by who comes during it: of one that takes D a Poisson number, one where that is none.
+struct Recurring {
+  StaticBatch one;
+  double batch = 1, come = 0, busy = 0, waits = 0;  // come: during it; waits: the share of who comes that finds all instances at work
+  bool cut = false;                                 // some wait for a slot
+  [[nodiscard]] double seen(bool random) const { return random ? (come * come + batch) / batch : batch; }  // large ones are seen by more
+};
+// Of several instances by Sakasegawa. Ends early beyond their capacity.
+Recurring recurring_batch(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int instances, double most_per_s) {
   constexpr int rounds = 200;
   const bool random = load.arrival_variation > 0;
   const double all_at_work = std::sqrt(2.0 * (instances + 1)) - 1;
-  const double most = pool.most_sequences(), most_per_s = most / static_batch(pool, load, most).seconds;
-  double batch = 1, come = 0, waits = 0;
-  bool cut = false;  // some wait for a slot
-  StaticBatch one;
+  Recurring out;
   for (int round = 0; round < rounds; ++round) {
-    one = static_batch(pool, load, batch);
-    out.busy = std::min(1.0, rate_per_s * one.seconds / batch);
-    waits = std::pow(out.busy, all_at_work);
-    come = rate_per_s * one.seconds * waits / out.busy;
-    double next = random ? come + std::exp(-come) : std::max(1.0, come);
-    cut = next > most;
-    if (cut && (!random || rate_per_s >= most_per_s)) return {.ttft_s = INFINITY, .requests_per_s = most_per_s};
-    next = std::min(next, most);
-    if (std::abs(next - batch) < 1e-9 * (1 + next)) break;
-    batch = (batch + next) / 2;
+    out.one = static_batch(pool, load, out.batch);
+    out.busy = std::min(1.0, rate_per_s * out.one.seconds / out.batch);
+    out.waits = std::pow(out.busy, all_at_work);
+    out.come = rate_per_s * out.one.seconds * out.waits / out.busy;
+    double next = random ? out.come + std::exp(-out.come) : std::max(1.0, out.come);
+    out.cut = next > pool.most_sequences();
+    if (out.cut && (!random || rate_per_s >= most_per_s)) break;
+    next = std::min(next, pool.most_sequences());
+    if (std::abs(next - out.batch) < 1e-9 * (1 + next)) break;
+    out.batch = (out.batch + next) / 2;
   }
-  const double seen = random ? (come * come + batch) / batch : batch;  // large batches are seen by more
-  if (!random && come <= 1) waits = 0;
-  out.queue_s = waits * one.seconds / 2;
+  return out;
+}
+
+// Who comes during a batch waits for half of it on average. At a constant rate below one a batch nobody does, where batches are alike.
+BatchesInTurn batches_at_once(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int instances, const Recurring& batch) {
+  const bool random = load.arrival_variation > 0, alone = !random && batch.come <= 1;
+  const double waits = alone ? 0 : batch.waits;
+  BatchesInTurn out{.met = static_batch(pool, load, batch.seen(random)),
+                    .batch = batch.batch,
+                    .queue_s = waits * batch.one.seconds / 2,
+                    .waits = waits,
+                    .longest_s = batch.one.seconds};
   const bool unlike = load.steps.size() > 1 || load.input_variation > 0;
-  StaticBatch met = static_batch(pool, load, seen);
-  double longest_s = one.seconds;
-  if (!random && come <= 1 && unlike && instances == 1) {
-    const Waits some = waits_at_constant_rate(pool, load, rate_per_s);
-    out.queue_s = some.mean_s;
-    waits = some.share;
-    longest_s = waits > 0 ? 2 * some.mean_s / waits : 0;
-  }
-  out.batch = batch;
+  if (!alone || !unlike || instances != 1) return out;
+  const Waits some = waits_at_constant_rate(pool, load, rate_per_s);
+  out.queue_s = some.mean_s;
+  out.waits = some.share;
+  out.longest_s = some.share > 0 ? 2 * some.mean_s / some.share : 0;
+  return out;
+}
+
+// By how unevenly requests come, against arrivals at random; an instance in turn sees so many gaps as one.
+void put_gaps(BatchesInTurn& batches, const LoadMoments& load, double batch_s, double rate_per_s, int instances) {
+  const Soon these = within(batch_s, rate_per_s, instances / load.arrival_variation), those = within(batch_s, rate_per_s, instances);
+  if (those.left_s > 0) batches.queue_s *= these.left_s / those.left_s;
+  if (those.chance > 0) batches.waits = std::min(1.0, batches.waits * these.chance / those.chance);
+}
+
+// At the load's percentile.
+void put_high(PoolState& state, const PoolFormula& pool, const LoadMoments& load, const BatchesInTurn& batches, double seen) {
+  const double waiting_s = batches.waits > 0 ? std::max(0.0, 1 - (1 - load.percentile) / batches.waits) * batches.longest_s : 0;
+  state.ttft_high_s = waiting_s + batches.met.first_s;
+  if (pool.pool().rules.role == Role::both) state.ttft_high_s += (high_prompt(load) - 1) * pool.prompt_s(0).seconds;
+  const bool random = load.arrival_variation > 0;
+  state.tpot_high_s = static_batch(pool, load, random ? std::max(seen, high_number(seen, load)) : seen).tpot_s;
+}
+
+}  // namespace
+
+// Who comes while a batch is under way makes the next one; small batches of several instances as they come in turn, as do those with few
+// slots.
+PoolState static_batches(const PoolFormula& pool, const LoadMoments& load, double rate_per_s, int instances) {
+  const bool random = load.arrival_variation > 0, both = pool.pool().rules.role == Role::both;
+  const double most = pool.most_sequences(), most_per_s = most / static_batch(pool, load, most).seconds;
+  const PoolState beyond{.ttft_s = INFINITY, .requests_per_s = most_per_s};
+  const Recurring batch = recurring_batch(pool, load, rate_per_s, instances, most_per_s);
+  if (batch.cut && (!random || rate_per_s >= most_per_s)) return beyond;
   constexpr double most_in_turn = 8;  // of a batch; larger ones are alike whoever they come in turn with
-  if (random && (instances > 1 || most < most_in_turn) && batch < most_in_turn) {
-    if (const auto in_turn = batches_in_turn(pool, load, rate_per_s, instances)) {
-      met = in_turn->met;
-      waits = in_turn->waits;
-      longest_s = in_turn->longest_s;
-      out.queue_s = in_turn->queue_s;
-      out.batch = in_turn->batch;
-      cut = false;
-    }
-  }
-  if (cut) return {.ttft_s = INFINITY, .requests_per_s = most_per_s};
-  if (random && load.arrival_variation != 1) {  // against arrivals at random; an instance in turn sees so many gaps as one
-    const Soon these = within(one.seconds, rate_per_s, instances / load.arrival_variation),
-               those = within(one.seconds, rate_per_s, instances);
-    if (those.left_s > 0) out.queue_s *= these.left_s / those.left_s;
-    if (those.chance > 0) waits = std::min(1.0, waits * these.chance / those.chance);
-  }
-  out.prefill_s = met.first_s;
-  out.tpot_s = met.tpot_s;
-  out.requests_per_s = rate_per_s;
-  if (load.percentile > 0) {
-    const double waiting_s = waits > 0 ? std::max(0.0, 1 - (1 - load.percentile) / waits) * longest_s : 0;
-    out.ttft_high_s = waiting_s + met.first_s;
-    if (pool.pool().rules.role == Role::both) out.ttft_high_s += (high_prompt(load) - 1) * pool.prompt_s(0).seconds;
-    out.tpot_high_s = static_batch(pool, load, random ? std::max(seen, high_number(seen, load)) : seen).tpot_s;
-  }
-  if (pool.pool().rules.role != Role::both) return out;
+  std::optional<BatchesInTurn> batches;
+  if (random && (instances > 1 || most < most_in_turn) && batch.batch < most_in_turn)
+    batches = batches_in_turn(pool, load, rate_per_s, instances);
+  if (!batches && batch.cut) return beyond;
+  if (!batches) batches = batches_at_once(pool, load, rate_per_s, instances, batch);
+  if (random && load.arrival_variation != 1) put_gaps(*batches, load, batch.one.seconds, rate_per_s, instances);
+  PoolState out{.answer_s = both ? 0.0 : -1.0,
+                .tpot_s = batches->met.tpot_s,
+                .batch = batches->batch,
+                .requests_per_s = rate_per_s,
+                .queue_s = batches->queue_s,
+                .prefill_s = batches->met.first_s,
+                .busy = batch.busy};
+  if (load.percentile > 0) put_high(out, pool, load, *batches, batch.seen(random));
+  if (!both) return out;
   out.ttft_s = out.queue_s + out.prefill_s;
   for (const double steps : load.steps) out.answer_s += load.step_share * steps / static_cast<double>(load.steps.size()) * out.tpot_s;
   return out;

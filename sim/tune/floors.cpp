@@ -7,7 +7,6 @@
 #include "sim/cost/queue.hpp"
 #include "sim/memory/ranks_at_rest.hpp"
 #include "workloads/expert_layer.hpp"
-#include "workloads/operators/adapters.hpp"
 #include "workloads/routing.hpp"
 #include "workloads/segments.hpp"
 #include "workloads/stage_program.hpp"
@@ -77,14 +76,7 @@ class Computation {
   std::optional<workloads::ExpertLayer> experts_;
 };
 
-// Whether operators of units that are the same otherwise are so under two ways to shard and to accumulate.
-bool same_operators(const Workload& a, const Workload& b) {
-  const auto adapters = [](const Workload& w) { return w.lora.on() ? workloads::adapter_element(w, workloads::shard_of(w)) : 0; };
-  return workloads::autocasts(a) == workloads::autocasts(b) && workloads::added_share(a) == workloads::added_share(b) &&
-         workloads::added_share_of_experts(a) == workloads::added_share_of_experts(b) && adapters(a) == adapters(b);
-}
-
-// Whether two plans have the same units.
+// Whether two plans have the same units but for their ShardedOperators.
 bool same_units(const Workload& a, const Workload& b) {
   const auto numbers = [](const Workload& w) {
     const workloads::Parallel& p = w.parallel;
@@ -94,8 +86,7 @@ bool same_units(const Workload& a, const Workload& b) {
                       e.chunk_recompute, e.nodes_per_token, e.capacity_factor);
   };
   return numbers(a) == numbers(b) && a.recompute.modules == b.recompute.modules && a.recompute.kept == b.recompute.kept &&
-         a.experts.layer_chunks == b.experts.layer_chunks && a.lora == b.lora && same_operators(a, b) &&
-         workloads::ends_meet(a) == workloads::ends_meet(b) &&
+         a.experts.layer_chunks == b.experts.layer_chunks && a.lora == b.lora && workloads::ends_meet(a) == workloads::ends_meet(b) &&
          (a.schedule == b.schedule ||
           workloads::ScheduleRegistry::get(a.schedule).splits_backward() == workloads::ScheduleRegistry::get(b.schedule).splits_backward());
 }
@@ -126,11 +117,13 @@ std::size_t Floors::layer_part(const workloads::LayerShape& shape, bool again) {
 
 const Floors::Units& Floors::units(const Workload& workload) {
   std::vector<std::unique_ptr<Units>>& alike = units_[hash_of(workload)];
+  const workloads::ShardedOperators operators = workloads::sharded_operators(workload);
   for (const std::unique_ptr<Units>& one : alike) {
-    if (same_units(one->of, workload)) return *one;
+    if (one->operators == operators && same_units(one->of, workload)) return *one;
   }
   Units& made = *alike.emplace_back(std::make_unique<Units>());
   made.of = workload;
+  made.operators = operators;
   made.placeholders = workloads::placeholder_bytes(workload, base_.system.software.memory.habits);
   const Computation computation(base_.system, made.of);
   const workloads::Cutter cutter(made.of, workloads::Granularity::layer);

@@ -13,6 +13,7 @@
 #include "sim/job/job.hpp"
 #include "sim/result.hpp"
 #include "workloads/operators.hpp"
+#include "workloads/operators/sharded_operators.hpp"
 #include "workloads/schedule.hpp"
 
 namespace rehearse::sim {
@@ -49,6 +50,7 @@ class Floors {
   };
   struct Units {
     workloads::Workload of;
+    workloads::ShardedOperators operators;
     double placeholders = 0;
     std::array<UnitFloor, part_count> parts;
   };

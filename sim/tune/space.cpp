@@ -106,6 +106,40 @@ bool shards_over_all(const Job& open) {
   return workload.optimizer.shard_group == workloads::replica_sync(workload).ranks;
 }
 
+// In the place of what was given for the same key before.
+void put_axis(NamedSpace& space, GivenValues axis) {
+  const auto same = std::ranges::find(space.axes, axis.key, &GivenValues::key);
+  if (same == space.axes.end()) {
+    space.axes.push_back(std::move(axis));
+  } else {
+    *same = std::move(axis);
+  }
+}
+
+// The number of GPUs may be searched, and the job leave it open.
+std::optional<Node> sizes_of(const NamedSpace& space) {
+  const auto sizes = std::ranges::find(space.axes, "gpus", &GivenValues::key);
+  return sizes == space.axes.end() ? std::nullopt : std::optional(sizes->values);
+}
+Job job_of_any_size(Node document, const std::string& name, bool searched) {
+  if (searched && !document.find("gpus")) document.set("gpus", "1");
+  return read_open_job(searched ? without_key_of(document, "parallel", "dp") : document, name);
+}
+int largest_of(const Node& sizes, const Job& open) {
+  int most = 0;
+  for (const SpaceValue& value : values_of("gpus", sizes, open, 0))
+    most = std::max(most, static_cast<int>(value.node.as_int(1, 1'000'000)));
+  return most;
+}
+
+// A space that a word names, where what was asked for beside it holds.
+NamedSpace space_by_name(const std::string& name, const Job& open, NamedSpace asked) {
+  NamedSpace space = named_space(name, open);
+  with_own_values(space, open);
+  for (GivenValues& axis : asked.axes) put_axis(space, std::move(axis));
+  return space;
+}
+
 }  // namespace
 
 Space::Space(Node given, std::string name, const TuneSpec& spec, const std::vector<GivenValues>& more)
@@ -118,43 +152,23 @@ Space::Space(Node given, std::string name, const TuneSpec& spec, const std::vect
 void Space::read_axes(const TuneSpec& spec, const std::vector<GivenValues>& more) {
   const bool by_name = !spec.space || !spec.space.is_map();
   NamedSpace asked;
-  const auto put = [&](GivenValues axis) {
-    const auto same = std::ranges::find(asked.axes, axis.key, &GivenValues::key);
-    if (same == asked.axes.end()) {
-      asked.axes.push_back(std::move(axis));
-    } else {
-      *same = std::move(axis);
-    }
-  };
-  // The number of GPUs may be searched, and the job leave it open.
-  const auto sizes_of = [&](const std::vector<GivenValues>& axes) {
-    for (const GivenValues& axis : axes) {
-      if (axis.key == "gpus") return std::optional(axis.values);
-    }
-    return std::optional<Node>();
-  };
   if (!by_name) {
-    for (const std::string& key : spec.space.keys()) put({key, *spec.space.find(key)});
+    for (const std::string& key : spec.space.keys()) put_axis(asked, {key, *spec.space.find(key)});
   }
-  for (const GivenValues& axis : more) put(axis);
-  std::optional<Node> sizes = sizes_of(asked.axes);
-  Node settled = given_;
-  if (sizes && !settled.find("gpus")) settled.set("gpus", "1");
-  if (sizes) settled = without_key_of(settled, "parallel", "dp");
-  const Job open = read_open_job(settled, name_);
-  if (by_name) {
-    const std::vector<GivenValues> own = std::move(asked.axes);
-    asked = named_space(spec.space ? spec.space.as_string() : "default", open);
-    with_own_values(asked, open);
-    for (const GivenValues& axis : own) put(axis);
-  }
-  int most_gpus = open.system.gpus;
-  if (sizes) {
-    most_gpus = 0;
-    for (const SpaceValue& value : values_of("gpus", *sizes, open, 0))
-      most_gpus = std::max(most_gpus, static_cast<int>(value.node.as_int(1, 1'000'000)));
-  }
+  for (const GivenValues& axis : more) put_axis(asked, axis);
+  const std::optional<Node> sizes = sizes_of(asked);
+  const Job open = job_of_any_size(given_, name_, sizes.has_value());
+  if (by_name) asked = space_by_name(spec.space ? spec.space.as_string() : "default", open, std::move(asked));
+  const int most_gpus = sizes ? largest_of(*sizes, open) : open.system.gpus;
   for (const GivenValues& axis : asked.axes) add_axis(axis.key, axis.values, open, most_gpus);
+  sort_axes();
+  add_followers(spec.together, asked.together);
+  settle_base(open);
+  read_plan_values(read_open_job(base_, name_));
+  add_up();
+}
+
+void Space::sort_axes() {
   std::vector<std::size_t> order(axes_.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   const auto rank = [&](std::size_t i) {
@@ -171,16 +185,16 @@ void Space::read_axes(const TuneSpec& spec, const std::vector<GivenValues>& more
   axes_ = std::move(sorted);
   where_ = std::move(where);
   base_axes_ = static_cast<std::size_t>(std::ranges::count_if(axes_, [](const Axis& axis) { return !axis.of_plan(); }));
-  for (const Together& pair : spec.together) add_follower(pair);
-  for (const Together& pair : asked.together) {
-    const bool said = std::ranges::any_of(spec.together, [&](const Together& own) { return own.key == pair.key; }) ||
-                      std::ranges::find(axes_, pair.key, &Axis::key) != axes_.end();
-    const std::string source = condition_of(pair).front();
-    if (!said && std::ranges::find(axes_, source, &Axis::key) != axes_.end()) add_follower(pair);
+}
+
+// Of what goes together in a space that a word names, what is searched and nobody said otherwise.
+void Space::add_followers(const std::vector<Together>& said, const std::vector<Together>& of_name) {
+  const auto searched = [&](const std::string& key) { return std::ranges::find(axes_, key, &Axis::key) != axes_.end(); };
+  for (const Together& pair : said) add_follower(pair);
+  for (const Together& pair : of_name) {
+    const bool known = searched(pair.key) || std::ranges::find(said, pair.key, &Together::key) != said.end();
+    if (searched(condition_of(pair).front()) && !known) add_follower(pair);
   }
-  settle_base(open);
-  read_plan_values(read_open_job(base_, name_));
-  add_up();
 }
 
 void Space::add_axis(const std::string& key, const Node& values, const Job& open, int most_gpus) {

@@ -61,6 +61,8 @@ class Space {
 
  private:
   void read_axes(const TuneSpec& spec, const std::vector<GivenValues>& more);
+  void sort_axes();
+  void add_followers(const std::vector<Together>& said, const std::vector<Together>& of_name);
   void add_axis(const std::string& key, const config::Node& values, const Job& open, int most_gpus);
   void add_follower(const Together& pair);
   void settle_base(const Job& open);
