@@ -164,5 +164,14 @@ struct OptimizerProgram {
                                             Reach reach = Reach::sequence);
 // Of a layer with experts, for each (token, expert) pair that this GPU's experts get, beside the bytes above.
 [[nodiscard]] double received_activation_bytes(const Workload& workload, bool recomputed);
+// Those bytes by tensor where nothing is computed again, since backward gives them back on its way through the experts.
+struct PairTensors {
+  double input = 0;    // of the first product
+  double inner = 0;    // between the products, the last one's input among them
+  double active = 0;   // the last one's input
+  double outputs = 0;  // what the gradient of the pairs' weights reads
+  [[nodiscard]] double all() const { return input + inner + outputs; }
+};
+[[nodiscard]] PairTensors pair_tensors(const Workload& workload);
 
 }  // namespace rehearse::workloads

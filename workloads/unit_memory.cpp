@@ -12,6 +12,11 @@
 #include "workloads/whole_gradients.hpp"
 
 namespace rehearse::workloads {
+
+bool writes_over_halves(const Workload& workload, const MemoryHabits& habits) {
+  return (habits.activation_in_place || workload.fusions.compiled) && workload.model.gated() && workload.fusions.activation;
+}
+
 namespace {
 
 constexpr double fp32 = 4;
@@ -71,7 +76,7 @@ class Sizes {
     if (workload_.lora.on()) return memory;
     memory.activations = shard_.dropout ? spread_elements() * mask_byte : 0;
     memory.backward_temporary = states();
-    memory.weight_temporary = table() * (autocasts(workload_) ? fp32 / weight_ : 1);
+    memory.weight_temporary = own_gradient_stays() ? 0 : table() * (autocasts(workload_) ? fp32 / weight_ : 1);
     memory.gone_before_gradients = memory.weight_temporary;  // it is itself what replicas reduce
     memory.reduced_last = true;
     memory.shard_counted = makes_gradients_anew(workload_, habits_);
@@ -103,10 +108,11 @@ class Sizes {
     if (remakes()) memory.backward_temporary += of_loss;
     if (!workload_.lora.on() && (habits_.gradient_placeholders || !accumulates())) memory.weight_temporary = table();
     // When the product makes the gradient of the table, of the loss's tensors only the gradient of the logits is left.
+    // When it is reduced none is: the last norm's backward comes between.
     if (habits_.gradients_freed && habits_.loss_bytes > 0) {
       const double gone = logits * std::max(0.0, habits_.loss_bytes - shard_.element);
-      memory.gone_before_gradients = std::max(0.0, gone - memory.weight_temporary);
       memory.weight_temporary = std::max(0.0, memory.weight_temporary - gone);
+      memory.gone_before_gradients = logits * std::max(habits_.loss_bytes, shard_.element) + memory.weight_temporary;
     }
     // Gathered logits lie in parts before they are joined.
     memory.forward_communication = (shard_.sp ? gathered_states() : 0) + (shard_.gathers_logits() ? logits * shard_.element : 0);
@@ -137,6 +143,12 @@ class Sizes {
   // What of a unit's gradients waits for the end of the backward.
   [[nodiscard]] double added_later(const Unit& unit) const {
     return habits_.added_after_backward ? parameters_of(*unit.program).trained() * weight_ : 0;
+  }
+
+  // Autograd's gradient of the embedding is the one that the update reads; that of a table which is the head's too is added to the head's.
+  [[nodiscard]] bool own_gradient_stays() const {
+    const bool added = workload_.model.tied_embeddings && ends_meet(workload_);
+    return workload_.optimizer.zero_stage == 0 && !added && makes_gradients_anew(workload_, habits_);
   }
 
   [[nodiscard]] bool in_root(const Unit& unit) const {
@@ -202,10 +214,8 @@ class Sizes {
   }
 
   // Copies of a rank's own tokens on their way to experts and back, and per pair received: the experts' output and what comes of it
-  // unsorted at the end of forward; in backward the most of what follows one another: unsorted and sorted gradients of the output, those
-  // around the activation with the activation itself once more for the gradient of its weight (Megatron's weighted_swiglu_back), those
-  // around the first product. In chunks the one at hand and the neighbours that travel beside it, unsorted, are there, the one at hand with
-  // all that it recomputes.
+  // unsorted at the end of forward. In chunks the one at hand and the neighbours that travel beside it, unsorted, are there, the one at
+  // hand with all that it recomputes.
   void add_experts(const Unit& unit, UnitMemory& memory) const {
     const MoeSpec& moe = *workload_.model.moe;
     const double chunks = workload_.experts.chunks_of(unit.first_layer);
@@ -215,23 +225,45 @@ class Sizes {
     nothing_dropped.experts.chunk_recompute = false;
     nothing_dropped.recompute = {};
     nothing_dropped.precision.activation_input.reset();
-    const double all = received_activation_bytes(nothing_dropped, false);
+    const PairTensors made = pair_tensors(nothing_dropped);
     memory.received_activations = received_activation_bytes(workload_, unit.recomputed);
     // Dropped tensors are there again while the layer, or where chunks bring back their own the chunk, is at work.
     const bool by_chunk = workload_.experts.chunk_recompute || workload_.recompute.drops(RecomputeModule::moe_act);
     const bool planned = habits_.planned && unit.recomputed;
-    const double dropped = planned ? 0 : (all - memory.received_activations) * (by_chunk ? at_hand : 1);
-    const double unsorted = state * copies_per_pair(workload_),
-                 ffn = static_cast<double>(moe.ffn) / workload_.parallel.etp * shard_.element;
+    const double dropped = planned ? 0 : (made.all() - memory.received_activations) * (by_chunk ? at_hand : 1);
+    const double unsorted = state * copies_per_pair(workload_);
     memory.received_forward = dropped + (state + unsorted) * at_hand + 2 * unsorted * travelling;
     const double again = workload_.experts.chunk_recompute ? state * travelling : 0;  // the next chunk's tokens, dispatched again
-    const double most = std::max({state + unsorted, (gates() + 2) * ffn, state + gates() * ffn});
-    memory.received_backward = dropped + again + most * at_hand + 2 * unsorted * travelling;
+    const double matrices = experts_gradients_stay() ? parameters_of(*unit.program).experts * weight_ : 0;
+    if (matrices > 0) memory.weight_temporary = 0;  // counted with the moments
+    memory.received_backward = moments_of_experts(planned ? PairTensors{} : made, state, unsorted, matrices);
+    for (UnitMemory::PairMoment& one : memory.received_backward)
+      one.per_pair = dropped + again + one.per_pair * at_hand + 2 * unsorted * travelling;
     if (workload_.experts.dispatcher == Dispatcher::alltoall && workload_.parallel.ep > 1) {
       memory.forward_communication += moe.top_k * spread_elements() * shard_.element;
       memory.backward_communication += moe.top_k * spread_elements() * shard_.element;
     }
   }
+  // Autograd's gradients of the experts' matrices are what the update reads.
+  [[nodiscard]] bool experts_gradients_stay() const {
+    return workload_.optimizer.zero_stage == 0 && !workload_.lora.on() && !accumulates() && makes_gradients_anew(workload_, habits_);
+  }
+
+  // In backward, beside what forward left, `made`, less what is given back by then: unsorted and sorted gradients of the output, or it with
+  // both of its factors' where the pairs' weights are multiplied with it, by operators of autograd; behind the last product gradients
+  // around the activation, of these operators without that product's input and output; where the weights are multiplied with the activation
+  // it is there once more (Megatron's weighted_swiglu_back), beside all that forward made: by single layers on one H100 (moe-layer-h100)
+  // that product's input, too, is there still. Around the first product its input alone is left of what forward made.
+  [[nodiscard]] std::array<UnitMemory::PairMoment, 3> moments_of_experts(const PairTensors& made, double state, double unsorted,
+                                                                         double matrices) const {
+    const double ffn = static_cast<double>(workload_.model.moe->ffn) / workload_.parallel.etp * shard_.element;
+    const bool weighs_outputs = made.outputs > 0;
+    const double around = weighs_outputs ? (gates() + 1) * ffn - made.outputs - made.active : (gates() + 2) * ffn;
+    return {{{std::max(state + unsorted, weighs_outputs ? 3 * state : 0), 0},
+             {around, matrices / (gates() + 1)},
+             {state + gates() * ffn - (made.all() - made.input), matrices}}};
+  }
+
   [[nodiscard]] double spread_elements() const { return static_cast<double>(shard_.spread_tokens * shard_.hidden); }
   [[nodiscard]] double states() const { return spread_elements() * shard_.element; }
   [[nodiscard]] double table() const { return static_cast<double>(shard_.vocab * shard_.hidden) * weight_; }
@@ -269,7 +301,7 @@ class Sizes {
   [[nodiscard]] double layer_gradients(const Unit& unit) const {
     const LayerKind kind = unit.layer_kind;
     const auto tokens = static_cast<double>(shard_.tokens);
-    const bool in_place = habits_.activation_in_place && workload_.model.gated() && workload_.fusions.activation;
+    const bool in_place = writes_over_halves(workload_, habits_);
     double mlp = kind == LayerKind::none ? 0 : tokens * ((in_place ? 0 : ffn_width()) + static_cast<double>(shard_.ffn));
     if (kind == LayerKind::experts) {
       const MoeSpec& moe = *workload_.model.moe;
@@ -326,7 +358,9 @@ UnitMemory UnitMemory::with_tokens(double pairs) const {
   UnitMemory all = *this;
   all.activations += pairs * received_activations;
   all.forward_temporary += pairs * received_forward;
-  all.backward_temporary += pairs * received_backward;
+  double most = 0;
+  for (const PairMoment& one : received_backward) most = std::max(most, pairs * one.per_pair + one.matrices);
+  all.backward_temporary += most;
   return all;
 }
 

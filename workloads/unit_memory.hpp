@@ -2,6 +2,7 @@
 // micro-batch. Equations (4), (25), (27), (30) and (32); docs/memory.md.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -76,7 +77,7 @@ struct MemoryHabits {
   // Activations leave chunk by chunk, each while the next forward of its stage runs, and come back into two buffers of a chunk's size that
   // stay for good.
   bool offloads_chunks = false;
-  bool activation_in_place = false;  // a gated MLP's fused activation writes the gradients of its inputs over them
+  bool activation_in_place = false;  // a gated MLP's fused activation writes the gradients of its inputs over them (writes_over_halves)
   // ZeRO-3: products keep the gathered weights that they read until their backward, beside which they are gathered once more for it.
   bool saves_weights = false;
   bool loads_whole = false;  // ZeRO-3: the whole model lies on the GPU before it is cut into shards, tensor by tensor (no zero.Init)
@@ -84,6 +85,10 @@ struct MemoryHabits {
   // they are of, and what is computed again is there while it is read. The least that the step needs; where there is room it takes more.
   bool planned = false;
 };
+
+// Whether of a gated MLP's gradients that of its product alone takes room of its own: by the stack's habit, or compiled, since Inductor
+// gives the product back before the activation's kernel and writes that kernel's gradients over what it was the last to read.
+[[nodiscard]] bool writes_over_halves(const Workload& workload, const MemoryHabits& habits);
 
 struct StaticMemory {
   double weights = 0, gradients = 0, optimizer = 0;
@@ -121,7 +126,12 @@ struct UnitMemory {
   bool reduced_last = false, shard_counted = false;
   bool in_root = false;  // with ZeRO-3 its weights are gathered with those of the root's unit, for the whole step (StaticMemory)
   // Of a layer's experts, for every (token, expert) pair that they get: added to the first three by with_tokens.
-  double received_activations = 0, received_forward = 0, received_backward = 0;
+  double received_activations = 0, received_forward = 0;
+  // Of their backward the moments at which most may be there, with the gradients of their matrices that are whole by then, bytes.
+  struct PairMoment {
+    double per_pair = 0, matrices = 0;
+  };
+  std::array<PairMoment, 3> received_backward{};
 
   [[nodiscard]] UnitMemory with_tokens(double pairs) const;
   // With what is gathered and reduced of its parameters at once (exchanged_at_once).

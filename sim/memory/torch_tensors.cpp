@@ -23,7 +23,7 @@ class TorchWriter : private TorchOperators {
         selective_(workload.recompute.every_second_product()),
         loss_bytes_(habits.loss_bytes),
         outputs_kept_(habits.outputs_kept),
-        in_place_(habits.activation_in_place && workload.fusions.activation) {}
+        in_place_(workloads::writes_over_halves(workload, habits)) {}
 
   // Of a table that is the head's too autograd adds this gradient to the head's.
   void embedding(bool own_gradient) {
@@ -225,7 +225,7 @@ class TorchWriter : private TorchOperators {
     drop(product_);
     if (!casts_input_) drop(second_.output);
     take_as(UnitTensors::output, residual());
-    if (selective_) {
+    if (selective_ && !w_.fusions.compiled) {  // no gradient reads it: compiled it is not saved
       last_product_ = sum;
     } else {
       give(sum);

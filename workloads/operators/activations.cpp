@@ -255,7 +255,9 @@ double every_second_product_bytes(const Workload& workload, const Shard& shard, 
   const double shared = kind == LayerKind::experts ? static_cast<double>(workload.model.moe->shared) : 1;
   const double ffn = kind == LayerKind::experts ? static_cast<double>(workload.model.moe->ffn) / static_cast<double>(shard.tp)
                                                 : static_cast<double>(shard.ffn);
-  const double mlp = (shared > 0 ? states : 0) + tokens * shared * ffn * shard.element;
+  // The last product's output is added to the residual alone: no gradient reads it, and a compiler, which sees that, does not save it.
+  const bool unread = workload.fusions.compiled && post_norm_bytes(workload, shard) == 0;
+  const double mlp = (shared > 0 && !unread ? states : 0) + tokens * shared * ffn * shard.element;
   return input + mlp + back + attention + tokens * static_cast<double>(shard.query_width + shard.kv_width) * shard.element;
 }
 
@@ -313,9 +315,17 @@ double received_activation_bytes(const Workload& workload, bool recomputed) {
     return replayed + (workload.recompute.keeps(LayerOutput::expert_fc2) ? state : 0);
   }
   if (workload.recompute.every_second_product()) return workload.parallel.ep > 1 ? state : 0;
+  return pair_tensors(workload).all();
+}
+
+PairTensors pair_tensors(const Workload& workload) {
+  const Shard shard = expert_shard_of(workload);
   const double ffn = static_cast<double>(workload.model.moe->ffn) / workload.parallel.etp;
-  return static_cast<double>(shard.hidden) * (saved_input(shard) + workload.fusions.kept_outputs) +
-         intermediate_bytes(workload, shard, ffn);
+  const auto hidden = static_cast<double>(shard.hidden);
+  return {.input = hidden * saved_input(shard),
+          .inner = intermediate_bytes(workload, shard, ffn),
+          .active = activated_bytes(workload, shard, ffn, false),
+          .outputs = hidden * workload.fusions.kept_outputs};
 }
 
 double layer_activation_bytes(const Workload& workload, bool recomputed, LayerKind kind, Reach reach) {
