@@ -31,7 +31,7 @@ struct LinkSpec {
   double latency_s = 0;                       // alpha of one message or one round of a collective over this kind of link
   std::optional<double> read_latency_s = {};  // of one round of a kernel that reads the memory of its peers; as latency_s where not known
   bool typical = false;                       // `efficiency` is what links of the kind have in common, and not this one's own
-  double exchange_share = 1;                  // NICs: of the effective rate, what an exchange of experts reaches
+  double exchange_share = 1;                  // of the effective rate, what a library's all-to-all reaches; NICs: any exchange of experts
   std::optional<ProtocolSpec> ll = {}, ll128 = {};  // none: collectives do without; all that stands above is of `simple`
   [[nodiscard]] const std::optional<ProtocolSpec>& by(Protocol protocol) const {
     static const std::optional<ProtocolSpec> none;

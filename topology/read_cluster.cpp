@@ -35,9 +35,22 @@ More and_protocols(More keys, const TypicalProtocols& typical = typical_nvlink_p
   return keys;
 }
 
+constexpr double least_exchange_share = 0.01;
+constexpr std::string_view all_to_alls = "Share of that rate at which a library's all-to-all goes.";
+
+config::Parameter exchange_share(std::string_view what) {
+  return {"exchange", config::number(least_exchange_share, 1).shape, false, "1", std::string(what)};
+}
+
+void read_exchange_share(const config::Node& node, LinkSpec& link) {
+  if (const auto share = node.find("exchange")) link.exchange_share = share->as_number(least_exchange_share, 1);
+}
+
 const More& intra_keys() {
-  static const More keys =
-      and_protocols({{"kind", choice(intra_kinds).shape, true, "", "How the GPUs of a node are linked."}, in_network_key(nvls), reads()});
+  static const More keys = and_protocols({{"kind", choice(intra_kinds).shape, true, "", "How the GPUs of a node are linked."},
+                                          in_network_key(nvls),
+                                          reads(),
+                                          exchange_share(all_to_alls)});
   return keys;
 }
 
@@ -58,16 +71,15 @@ const More& supernode_keys() {
       and_protocols({{"gpus", config::whole(1, most_gpus_per_supernode).shape, true, "", "In one domain of several nodes."},
                      {"spare", config::whole(0, most_gpus_per_supernode).shape, false, "0", "Of them left idle."},
                      in_network_key(nvls),
-                     reads()});
+                     reads(),
+                     exchange_share(all_to_alls)});
   return keys;
 }
-
-constexpr double least_exchange_share = 0.01;
 
 const More& nic_keys() {
   static const More keys = and_protocols(
       {{"per_node", config::whole(1, most_gpus_per_node).shape, true, "", "NICs of a node."},
-       {"exchange", config::number(least_exchange_share, 1).shape, false, "1", "Share of that rate at which exchanges of experts go."},
+       exchange_share("Share of that rate at which exchanges of experts go."),
        {"by_nodes", by_nodes_shape(), false, "efficiency, in jobs of any size", "Efficiency by the number of nodes of a job, as measured."},
        {"dispatch_latency", config::quantity(config::Dimension::time).shape, false, "0 s",
         "More for each dispatch and combine between nodes by kernels that send by themselves (moe.dispatcher: hierarchical) where the host "
@@ -90,6 +102,13 @@ void read_in_switch(const config::Node& link, const LinkSpec& port, ClusterSpec&
   cluster.in_switch = read_in_network(*node, port, nvls);
 }
 
+void refuse_in_pcie_nodes(const config::Node& link, std::initializer_list<const char*> keys) {
+  for (const char* key : keys) {
+    if (const auto given = link.find(key))
+      given->fail_at_key("the ports of a pcie node carry all of its traffic alike: by one protocol, exchanges as all else", "leave it out");
+  }
+}
+
 void read_intra(const config::Node& node, ClusterSpec& cluster) {
   cluster.intra_kind = intra_kinds.read(node.at("kind"));
   if (cluster.intra_kind == IntraNode::none) {
@@ -97,6 +116,8 @@ void read_intra(const config::Node& node, ClusterSpec& cluster) {
   } else {
     cluster.intra = read_link(node, cluster.intra_kind == IntraNode::pcie ? typical_pcie : typical_scale_up, intra_keys());
     read_reads(node, cluster.intra);
+    if (cluster.intra_kind == IntraNode::pcie) refuse_in_pcie_nodes(node, {"exchange"});
+    read_exchange_share(node, cluster.intra);
     read_in_switch(node, cluster.intra, cluster);
     read_protocols(node, cluster.intra, typical_nvlink_protocols, cluster.intra.typical && cluster.intra_kind == IntraNode::nvswitch);
     if (cluster.intra_kind == IntraNode::pcie && (cluster.intra.ll || cluster.intra.ll128))
@@ -118,6 +139,7 @@ void read_supernode(const config::Node& node, ClusterSpec& cluster) {
   if (cluster.in_switch.bandwidth_bytes_per_s > 0) node.fail_at_key("in_network belongs to the whole supernode", "supernode.in_network");
   cluster.supernode = read_link(node, typical_scale_up, supernode_keys());
   read_reads(node, cluster.supernode);
+  read_exchange_share(node, cluster.supernode);
   read_in_switch(node, cluster.supernode, cluster);
   read_protocols(node, cluster.supernode, typical_nvlink_protocols, cluster.supernode.typical && cluster.intra.ll.has_value());
   const int gpus = read_whole_nodes(node.at("gpus"), 1, most_gpus_per_supernode, cluster, "a supernode");
@@ -127,19 +149,12 @@ void read_supernode(const config::Node& node, ClusterSpec& cluster) {
   cluster.supernode_gpus = gpus - cluster.supernode_spare_gpus;
 }
 
-void refuse_in_pcie_nodes(const config::Node& nics) {
-  for (const char* key : {"ll", "ll128", "exchange"}) {
-    if (const auto given = nics.find(key))
-      given->fail_at_key("the ports of a pcie node carry all of its traffic alike: by one protocol, exchanges as all else", "leave it out");
-  }
-}
-
 void read_nics(const config::Node& node, ClusterSpec& cluster) {
-  if (cluster.intra_kind == IntraNode::pcie) refuse_in_pcie_nodes(node);
+  if (cluster.intra_kind == IntraNode::pcie) refuse_in_pcie_nodes(node, {"ll", "ll128", "exchange"});
   cluster.nic = read_link(node, typical_nic, nic_keys());
   if (node.find("by_nodes")) cluster.nic.typical = false;
   read_protocols(node, cluster.nic, typical_nic_protocols, cluster.nic.typical && cluster.intra.ll.has_value());
-  if (const auto share = node.find("exchange")) cluster.nic.exchange_share = share->as_number(least_exchange_share, 1);
+  read_exchange_share(node, cluster.nic);
   if (const auto more = node.find("dispatch_latency")) cluster.dispatch_s = read_latency(*more);
   cluster.nics_per_node = read_count(node.at("per_node"), 1, most_gpus_per_node);
   const int nics = cluster.nics_per_node;

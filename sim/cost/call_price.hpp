@@ -45,7 +45,7 @@ struct CallPrice {
   double inter_alone_bytes_per_s = 0;  // the same when those of other pipeline stages do not
   double switch_overhead = 1;          // what a byte counts for that a switch reduces or multicasts; in intra_bytes already
   double network_overhead = 1;         // the same of the switches between domains; in inter_bytes already
-  double scale_up_overhead = 1;        // what a byte counts for by the protocol, over the scale-up fabric; in intra_bytes already
+  double scale_up_overhead = 1;        // what a byte counts for by protocol, or in an all-to-all, over the scale-up fabric; in intra_bytes
   double nic_overhead = 1;             // and between domains; in inter_bytes already
   double host_bytes = 0;               // over the link to the host, or through the host's memory
   double host_bytes_per_s = 0;         // rate of that link or memory when all GPUs that share it use it at once

@@ -227,6 +227,8 @@ CallPrice CommunicationModel::price_exchange(const Communication& what, std::spa
   }
   if (!one_port()) price.nic_overhead = 1 / cluster_.nic.exchange_share;
   price.inter_bytes *= price.nic_overhead;
+  if (!what.exchange->hierarchical) price.scale_up_overhead = 1 / intra.exchange_share;  // otherwise by kernels of their own
+  price.intra_bytes *= price.scale_up_overhead;
   if (price.inter_bytes > 0) price.alpha_s = cluster_.nic.latency_s;
   if (price.inter_bytes <= 0 || loads.forwards) price.alpha_s += intra.latency_s;
   if (price.inter_bytes > 0 && loads.forwards) price.alpha_s += cluster_.dispatch_s;
@@ -244,7 +246,8 @@ CallPrice CommunicationModel::price_with(const std::string& algorithm, const Com
   price.collective = &collective;
   price.alpha_s = form.rounds_switch * cluster_.in_switch.latency_s;
   if (form.rounds_switch > 0) price.switch_overhead = intra.effective_bytes_per_s() / cluster_.in_switch.effective_bytes_per_s();
-  price.intra_bytes = form.intra_bytes * price.switch_overhead;
+  if (what.kind == CollectiveKind::all_to_all) price.scale_up_overhead = 1 / intra.exchange_share;
+  price.intra_bytes = form.intra_bytes * price.switch_overhead * price.scale_up_overhead;
   price.inter_bytes = form.inter_bytes;
   price.intra_bytes_per_s = intra.effective_bytes_per_s();
   set_network_share(price, what.group, trunk_factor_[static_cast<std::size_t>(what.group)]);

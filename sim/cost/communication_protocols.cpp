@@ -45,7 +45,7 @@ CallPrice CommunicationModel::with_protocol(const CallPrice& price, const worklo
     CallPrice one = price;
     one.protocol = protocol;
     one.call_s = by.call_s;
-    one.scale_up_overhead = by.intra_overhead;
+    one.scale_up_overhead *= by.intra_overhead;
     one.nic_overhead = by.inter_overhead;
     one.intra_bytes *= by.intra_overhead;
     one.inter_bytes *= by.inter_overhead;

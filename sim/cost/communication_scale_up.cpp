@@ -59,7 +59,8 @@ void CommunicationModel::let_both_fabrics_limit(CallPrice& price, const Communic
     transfers = workloads::CollectiveRegistry::get("ring").volumes(CollectiveKind::all_gather, group, 1);
     for (Transfer& t : transfers) t.bytes = price.intra_bytes;
   }
-  if (const double most = busiest_scale_up_s(transfers, members); most > 0) price.intra_bytes_per_s = price.intra_bytes / most;
+  if (const double most = busiest_scale_up_s(transfers, members) * price.scale_up_overhead; most > 0)
+    price.intra_bytes_per_s = price.intra_bytes / most;
 }
 
 }  // namespace rehearse::sim

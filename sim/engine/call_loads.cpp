@@ -189,8 +189,8 @@ class Loads {
     const workloads::PortLoads ports = model_.loads(what_, members_);
     std::vector<Load> loads;
     for (std::size_t i = 0; i < members_.size(); ++i) {
-      add_port(loads, i, false, true, ports.intra_out[i]);
-      add_port(loads, i, false, false, ports.intra_in[i]);
+      add_port(loads, i, false, true, ports.intra_out[i] * price_.scale_up_overhead);
+      add_port(loads, i, false, false, ports.intra_in[i] * price_.scale_up_overhead);
       add_port(loads, i, true, true, ports.inter_out[i] * price_.nic_overhead);
       add_port(loads, i, true, false, ports.inter_in[i] * price_.nic_overhead);
     }

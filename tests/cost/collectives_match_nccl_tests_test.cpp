@@ -20,20 +20,25 @@ using workloads::CollectiveKind;
 const std::map<std::string, CollectiveKind> measured_kinds{{"all-reduce", CollectiveKind::all_reduce},
                                                            {"all-gather", CollectiveKind::all_gather},
                                                            {"reduce-scatter", CollectiveKind::reduce_scatter}};
-const std::vector<std::string> nccl_library{"ring", "tree", "nvls", "nvls-tree", "hierarchical"};
+const std::vector<std::string> nccl_library{"ring", "tree", "nvls", "nvls-tree", "hierarchical", "direct"};
 
 topology::ClusterSpec shipped_cluster(const std::string& name) {
   return topology::read_cluster(Node::load_file(std::string(REHEARSE_SOURCE_DIR) + "/platforms/clusters/" + name + ".yaml"), name);
 }
 
-CallPrice price_on(const std::string& cluster, CollectiveKind kind, int gpus, double bytes, Protocol protocol = Protocol::automatic,
-                   const std::string& algorithm = "auto") {
+CallPrice price_on(const topology::ClusterSpec& cluster, CollectiveKind kind, int gpus, double bytes,
+                   Protocol protocol = Protocol::automatic, const std::string& algorithm = "auto") {
   workloads::Workload plan;
   plan.parallel.dp = gpus;
   std::vector<int> members(static_cast<std::size_t>(gpus));
   std::iota(members.begin(), members.end(), 0);
-  const CommunicationModel model(shipped_cluster(cluster), plan, algorithm, nccl_library, false, protocol);
+  const CommunicationModel model(cluster, plan, algorithm, nccl_library, false, protocol);
   return model.price({"x", kind, workloads::GroupKind::dp_cp, bytes, workloads::Pass::update}, members);
+}
+
+CallPrice price_on(const std::string& cluster, CollectiveKind kind, int gpus, double bytes, Protocol protocol = Protocol::automatic,
+                   const std::string& algorithm = "auto") {
+  return price_on(shipped_cluster(cluster), kind, gpus, bytes, protocol, algorithm);
 }
 
 struct TableErrors {
@@ -61,6 +66,26 @@ TEST(NcclTables, SmallMessagesAreNearByProtocolsAndFarBySimpleAlone) {
   EXPECT_EQ(table_errors(true, Protocol::automatic).number, 145);
   EXPECT_LT(table_errors(true, Protocol::automatic).mean(), 0.15);
   EXPECT_GT(table_errors(true, Protocol::simple).mean(), 0.9);
+}
+
+// All-to-alls of 8 B200, from 32 MiB on: 12 % off, and 21 at the rate of a ring.
+TEST(NcclTables, LargeAllToAllsInsideANodeAreNear) {
+  const auto error = [](const topology::ClusterSpec& cluster) {
+    TableErrors out;
+    for (const Node& point : Node::load_file(std::string(REHEARSE_SOURCE_DIR) + "/tests/cost/measured/nccl.yaml").at("points").items()) {
+      const double bytes = point.at("bytes").as_number(1, 1e12);
+      if (point.at("op").as_string() != "all-to-all" || bytes < 32 << 20) continue;
+      const CallPrice price = price_on(cluster, CollectiveKind::all_to_all, 8, bytes);
+      out.sum += std::abs(price.seconds() * 1e6 / point.at("time_us").as_number(1, 1e9) - 1);
+      ++out.number;
+    }
+    EXPECT_EQ(out.number, 5);
+    return out.mean();
+  };
+  topology::ClusterSpec cluster = shipped_cluster("hgx-b200");
+  EXPECT_LT(error(cluster), 0.13);
+  cluster.intra.exchange_share = 1;
+  EXPECT_GT(error(cluster), 0.2);
 }
 
 TEST(NcclTables, LargeMessagesAreNear) { EXPECT_LT(table_errors(false, Protocol::automatic).mean(), 0.2); }

@@ -83,6 +83,27 @@ TEST(ExchangeAlone, TakesLongerWhereTheNetworkGivesItLess) {
   }
 }
 
+// A switch that gives a library's all-to-all 0.8 of its rate; kernels that send by themselves do not mind.
+TEST(ExchangeAlone, TakesLongerWhereTheSwitchGivesItLess) {
+  for (const char* collectives : {"ring", "step"}) {
+    sim::Job job = job_with(8, 8, collectives);
+    const std::vector<int> members = workloads::RankGrid(job.workload.parallel).group(GroupKind::ep, 0);
+    Exchange exchange;
+    exchange.bytes_per_pair = 4096;
+    exchange.top_k = exchange.experts = 8;
+    exchange.pairs.assign(8, 4000);
+    Exchange by_kernels = exchange;
+    by_kernels.hierarchical = true;
+    const double alpha_s = job.system.cluster.intra.latency_s, full_s = executed_s(job, exchange_of(exchange)) - alpha_s;
+    const double kernels_s = executed_s(job, exchange_of(by_kernels));
+    job.system.cluster.intra.exchange_share = 0.8;
+    const sim::CommunicationModel model(job.system.cluster, job.workload, "auto");
+    EXPECT_NEAR(model.price(exchange_of(exchange), members).seconds(), alpha_s + full_s / 0.8, 1e-6 * full_s);
+    EXPECT_NEAR(executed_s(job, exchange_of(exchange)), alpha_s + full_s / 0.8, rounding * full_s / 0.8) << collectives;
+    EXPECT_DOUBLE_EQ(executed_s(job, exchange_of(by_kernels)), kernels_s);
+  }
+}
+
 TEST(ExchangeAlone, AlikeSendersAreTheFullMatrixOfTheirRows) {
   std::mt19937 random(7);
   for (const int n : {2, 4, 8, 16}) {

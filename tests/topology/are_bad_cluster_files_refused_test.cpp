@@ -79,6 +79,18 @@ TEST(AreGoodClusterFilesAccepted, LinksThatListProtocols) {
   EXPECT_NE(refusal_of(with("nics: {per_node: 8, bandwidth: 400 Gbps, exchange: 0}")).find("error"), std::string::npos);
 }
 
+TEST(AreGoodClusterFilesAccepted, SwitchesThatGiveAllToAllsLess) {
+  EXPECT_DOUBLE_EQ(cluster_of(std::string(good)).intra.exchange_share, 1);
+  const auto node = [](const std::string& more) {
+    return with("intra_node: {kind: nvswitch, bandwidth: 450 GB/s, latency: 3 us, " + more + "}");
+  };
+  EXPECT_DOUBLE_EQ(cluster_of(node("exchange: 0.9")).intra.exchange_share, 0.9);
+  EXPECT_DOUBLE_EQ(cluster_of(with("supernode: {gpus: 16, bandwidth: 450 GB/s, exchange: 0.8}")).supernode.exchange_share, 0.8);
+  EXPECT_NE(refusal_of(node("exchange: 1.1")).find("error"), std::string::npos);
+  const std::string pcie = "gpu: a10-24g\ngpus_per_node: 4\nnodes: 1\nintra_node: {kind: pcie, bandwidth: 31.5 GB/s, exchange: 0.9}\n";
+  EXPECT_NE(refusal_of(pcie).find("the ports of a pcie node carry all of its traffic alike"), std::string::npos);
+}
+
 // One port carries what goes over the network and what does not.
 TEST(AreBadClusterFilesRefused, ProtocolsAndExchangesOfNicsOfPcieNodes) {
   for (const std::string more :
