@@ -118,6 +118,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "megatron-2021",
                                              "megatron-bridge",
                                              "megatron-core",
+                                             "megatron-core-eager",
                                              "megatron-deepspeed-2022",
                                              "megatron-lm",
                                              "megatron-lm-2023",
