@@ -2,11 +2,11 @@
 
 namespace rehearse::workloads {
 
-double frozen_bytes_held(const Workload& workload, const ReplicaSync& sync, const Parameters& own) {
-  constexpr double four_bits = 0.5;
-  if (own.frozen == 0) return 0;
-  const double whole = workload.lora.nf4 && !workload.optimizer.copies ? own.layers * (sync.kept_layer_bytes - four_bits) : 0;
-  return whole + (workload.offload_weights ? 0 : sync.frozen_shard_bytes(own) - whole / sync.shard_ranks);
+FrozenBytes frozen_bytes_held(const Workload& workload, const ReplicaSync& sync, const Parameters& own) {
+  if (own.frozen == 0) return {};
+  const double whole = workload.lora.nf4 ? own.layers * (sync.kept_layer_bytes - sync.layer_weight_bytes) : 0;
+  const double shard = sync.frozen_shard_bytes(own) - whole / sync.shard_ranks;
+  return workload.offload_weights ? FrozenBytes{whole, shard} : FrozenBytes{whole + shard, 0};
 }
 
 }  // namespace rehearse::workloads

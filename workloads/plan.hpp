@@ -40,9 +40,12 @@ struct Batch {
   [[nodiscard]] int documents() const { return document > 0 ? micro * ((sequence + context() - 1) / context()) : 1; }  // of a micro-batch
 };
 
-// How products in 8 bits get their scales, by the names of Megatron-Core's --fp8-recipe: one of a tensor from steps before, or from the
-// tensor itself, whose largest value is looked for first; one for each 128 values, or (OCP's MX formats) for each 32.
-enum class Scaling : std::uint8_t { delayed, tensorwise, blockwise, mxfp8 };
+// How products in 8 bits get their scales, by the names of Megatron-Core's --fp8-recipe and of torchao's recipes: one of a tensor from
+// steps before, or from the tensor itself, whose largest value is looked for first; one for each row of what a product sums along, which
+// rowwise_with_gw_hp leaves out of weight gradients: their products stay in 16 bits; one for each 128 values, or (OCP's MX formats) for
+// each 32.
+enum class Scaling : std::uint8_t { delayed, tensorwise, rowwise, rowwise_with_gw_hp, blockwise, mxfp8 };
+[[nodiscard]] constexpr bool by_rows(Scaling recipe) { return recipe == Scaling::rowwise || recipe == Scaling::rowwise_with_gw_hp; }
 
 struct Precision {
   DType compute = DType::bf16;                       // of the matrix products
@@ -104,7 +107,7 @@ enum class LoraTarget : std::uint8_t {
 
 // Bytes of a weight that bitsandbytes or torchao keep as NormalFloat 4 (Dettmers et al. 2023, arXiv 2305.14314, section 3): half a byte,
 // the 8-bit scale of its block of 64, and the fp32 scale of 256 such blocks.
-inline constexpr double nf4_bytes = 0.5 + 1.0 / 64 + 4.0 / (64 * 256);
+inline constexpr double nf4_value = 0.5, nf4_bytes = nf4_value + 1.0 / 64 + 4.0 / (64 * 256);
 
 // Low-rank adapters (Hu et al. 2021, arXiv 2106.09685): y = x w + s (x a) b, where a and b are trained and all else is frozen.
 struct Lora {
@@ -132,6 +135,7 @@ struct Optimizer {
   bool by_tensor = false, by_adapter = false, all_reduces = false;
   bool by_owner = false;  // ZeRO-1 and 2: whole tensors belong to ranks, which broadcast them one after another
   bool copies = false;    // a habit too: ZeRO-2 and 3 copy weights out of what was gathered, and gradients into what is reduced
+  bool flat = false;      // the other: weights are views of what was gathered, whose gradients are joined, cast and divided (FSDP1)
   double host_rate = 1;   // of the host memory's, what an update there reaches
   [[nodiscard]] bool muon() const { return kind == OptimizerKind::muon; }
 };

@@ -23,13 +23,17 @@ Operator copy_of(const std::string& name, double bytes, Pass pass) {
   return op;
 }
 
+// Of a unit, those that go over more than one rank; FSDP2 copies them on one as well.
+double exchanged_parameters(const ReplicaSync& sync, const BlockProgram& program) {
+  const double dense = sync.ranks > 1 || sync.copied ? program.parameters - program.expert_parameters : 0;
+  return dense + (sync.expert_ranks > 1 ? program.expert_parameters : 0);
+}
+
 // FSDP2 (torch/distributed/fsdp/_fully_shard): what a gather brought lies rank by rank and is copied into the parameters, before forward
 // and again before backward; gradients are copied, and cast, into what is reduced. All on the stream that computes.
 BlockProgram with_copies(const Workload& workload, const ReplicaSync& sync, BlockProgram program) {
-  if (!workload.optimizer.copies) return program;
-  const double dense = sync.ranks > 1 || sync.copied ? program.parameters - program.expert_parameters : 0;
-  const double moved = dense + (sync.expert_ranks > 1 ? program.expert_parameters : 0);
-  if (moved == 0) return program;
+  const double moved = exchanged_parameters(sync, program);
+  if (!workload.optimizer.copies || moved == 0) return program;
   const double base = workload.lora.on() && workload.lora.nf4 ? nf4_bytes : bytes_of(workload.precision.weights);
   const double read = (moved - program.adapters) * base + program.adapters * bytes_of(workload.trained_weights());
   if (sync.shards_parameters) {
@@ -42,6 +46,24 @@ BlockProgram with_copies(const Workload& workload, const ReplicaSync& sync, Bloc
     program.backward.emplace_back(copy_of("gradient copy", bytes, Pass::backward_input));
   }
   return program;
+}
+
+// FSDP1 (torch/distributed/fsdp/_flat_param.py, _runtime_utils.py): weights are views of what was gathered, whose gradients autograd joins
+// into that of the flat parameter (split_with_sizes_backward, a cat). Where it is reduced it is cast to the type of the reduction and
+// divided by a part of the ranks (_post_backward_hook, _div_if_needed), on a stream of its own beside whatever computes, whose share of the
+// memory's bandwidth it takes: counted as if nothing ran beside it.
+BlockProgram with_flat_gradients(const Workload& workload, const ReplicaSync& sync, BlockProgram program) {
+  const double moved = exchanged_parameters(sync, program);
+  const double reduced = workload.lora.on() ? program.adapters : moved;
+  if (!workload.optimizer.flat || workload.optimizer.zero_stage < 2 || moved == 0 || reduced == 0) return program;
+  const double own = bytes_of(workload.trained_weights()), wide = sync.gradient_bytes;
+  const double bytes = 2 * own + (sync.reduce_each_microbatch ? (own == wide ? 0 : own + wide) + 2 * wide : 0);
+  program.backward.emplace_back(copy_of("gradient copy", reduced * bytes, Pass::backward_input));
+  return program;
+}
+
+BlockProgram with_exchange(const Workload& workload, const ReplicaSync& sync, BlockProgram program) {
+  return with_flat_gradients(workload, sync, with_copies(workload, sync, std::move(program)));
 }
 
 // Autocast: weights are cast before the products that read them, once more where forward is computed again; gradients are cast back.
@@ -64,8 +86,8 @@ class LayerPrograms {
     auto& program = programs_[{recomputed, shape, offloaded}];
     if (program) return program;
     const bool casts_again = recomputed || workload_.recompute.every_second_product();
-    UnitProgram made =
-        cutter_.unit(with_copies(workload_, sync_, with_casts(workload_, casts_again, layer_program(workload_, recomputed, kind, reach))));
+    UnitProgram made = cutter_.unit(
+        with_exchange(workload_, sync_, with_casts(workload_, casts_again, layer_program(workload_, recomputed, kind, reach))));
     made.layer_parameters = base_parameters(made);
     if (offloaded) {
       const double share = workload_.offload_share;
@@ -203,9 +225,9 @@ std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut) {
   LayerPrograms layers(workload, sync, cutter);
   std::shared_ptr<const UnitProgram> embedding, head;
   if (workload.model.vocab > 0) {
-    embedding = std::make_shared<const UnitProgram>(cutter.unit(with_copies(workload, sync, embedding_program(workload))));
-    head =
-        std::make_shared<const UnitProgram>(cutter.unit(with_copies(workload, sync, with_casts(workload, false, head_program(workload)))));
+    embedding = std::make_shared<const UnitProgram>(cutter.unit(with_exchange(workload, sync, embedding_program(workload))));
+    head = std::make_shared<const UnitProgram>(
+        cutter.unit(with_exchange(workload, sync, with_casts(workload, false, head_program(workload)))));
   }
   std::vector<StageProgram> stages;
   for (const std::vector<Chunk>& chunks : split_layers(workload)) {
@@ -340,7 +362,11 @@ ReplicaSync replica_sync(const Workload& workload, bool mirrors) {
   sync.weight_bytes = bytes_of(workload.precision.weights);
   sync.layer_weight_bytes = workload.precision.param_gather ? bytes_of(*workload.precision.param_gather) : sync.weight_bytes;
   sync.kept_layer_bytes = sync.weight_bytes;
-  if (workload.lora.on() && workload.lora.nf4) sync.layer_weight_bytes = sync.kept_layer_bytes = nf4_bytes;
+  if (workload.lora.on() && workload.lora.nf4) {
+    const bool values_alone = zero == 3 && !workload.optimizer.copies;  // scales are on every GPU (frozen_weights.hpp)
+    sync.layer_weight_bytes = values_alone ? nf4_value : nf4_bytes;
+    sync.kept_layer_bytes = nf4_bytes;
+  }
   sync.trained_weight_bytes = bytes_of(workload.trained_weights());
   sync.all_reduces = workload.optimizer.all_reduces && sync.gathers_weights;
   if (sync.gathers_weights && workload.optimizer.by_owner) give_to_owners(workload, sync);

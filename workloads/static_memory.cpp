@@ -59,14 +59,15 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
   const bool no_copy = main_beside && (autocasts(workload) || (zero == 3 && habits.sharded_master));
   StaticMemory memory;
   const double trained_weights = no_copy ? 0 : sync.shard(own) * sync.trained_weight_bytes;
-  memory.weights = zero == 3 ? frozen_bytes_held(workload, sync, own) + trained_weights : no_copy ? 0 : sync.gathered_bytes(own);
+  const FrozenBytes frozen = zero == 3 ? frozen_bytes_held(workload, sync, own) : FrozenBytes{};
+  memory.weights = zero == 3 ? frozen.on_gpu + trained_weights : no_copy ? 0 : sync.gathered_bytes(own);
   memory.gradients = kept_gradients(workload, habits, sync, own);
   const double updated = sync.updated(own);
   (workload.optimizer.on_cpu ? memory.host : memory.optimizer) = updated * optimizer_bytes(workload, habits, own);
   // Beside the states the host receives the gradients and makes the new weights.
   if (workload.optimizer.on_cpu) memory.host += updated * (bytes_of(workload.precision.gradients) + sync.trained_weight_bytes);
   if (workload.offload_weights) {  // those that are trained are the new weights already
-    memory.host += sync.frozen_shard_bytes(own);
+    memory.host += frozen.on_host;
     memory.weights -= trained_weights;
   }
   if (zero > 0) memory.temporary = zero == 3 ? habits.zero3_bucket_bytes.value_or(habits.bucket_bytes) : habits.bucket_bytes;

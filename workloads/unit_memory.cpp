@@ -200,7 +200,9 @@ class Sizes {
   [[nodiscard]] static bool attends(const Unit& unit) { return unit.reach == Reach::sequence || unit.reach == Reach::window; }
   // Of the last norm, beside what it keeps as several operators.
   [[nodiscard]] double norm_input() const { return spread_elements() * (autocasts(workload_) ? fp32 : normed_bytes(workload_, shard_)); }
-  [[nodiscard]] bool holds_inputs(bool recomputed) const { return habits_.frozen_inputs && recomputed && workload_.lora.on(); }
+  [[nodiscard]] bool holds_inputs(bool recomputed) const {
+    return recomputed && workload_.lora.on() && holds_frozen_inputs(workload_, habits_);
+  }
   [[nodiscard]] bool remakes() const { return workload_.fusions.remakes_logits; }
   [[nodiscard]] bool accumulates() const { return workload_.fusions.gradient_accumulation; }
   [[nodiscard]] double gates() const { return workload_.model.gated() ? 2 : 1; }
@@ -362,6 +364,10 @@ UnitMemory UnitMemory::with_tokens(double pairs) const {
   for (const PairMoment& one : received_backward) most = std::max(most, pairs * one.per_pair + one.matrices);
   all.backward_temporary += most;
   return all;
+}
+
+bool holds_frozen_inputs(const Workload& workload, const MemoryHabits& habits) {
+  return habits.frozen_inputs && workload.optimizer.zero_stage >= 2;
 }
 
 double placeholder_bytes(const Workload& workload, const MemoryHabits& habits) {

@@ -70,7 +70,7 @@ struct MemoryHabits {
   // ZeRO-3: embedding, last norm and head are one unit, the root's, gathered from the first forward until the last backward is over.
   bool root_unit = false;
   // With adapters: units of frozen weights hold the input of a layer that is computed again, and with it its gradient, until the backward
-  // of the micro-batch is over (FSDP, however it shards).
+  // of the micro-batch is over (FSDP's hook: with ZeRO-2 and 3).
   bool frozen_inputs = false;
   // Below ZeRO-3, products in fewer bits than the weights: two copies of layers' weights in the products' type are kept between steps.
   bool narrow_copies = false;
@@ -105,6 +105,8 @@ struct StaticMemory {
 // The same with what all stages share, in numbers alone. placeholders: placeholder_bytes().
 [[nodiscard]] StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, double placeholders,
                                          const Parameters& own);
+// Whether units of frozen weights hold their inputs, of layers that are computed again.
+[[nodiscard]] bool holds_frozen_inputs(const Workload& workload, const MemoryHabits& habits);
 // Of the habit gradient_placeholders: one for each matrix of a layer, for good.
 [[nodiscard]] double placeholder_bytes(const Workload& workload, const MemoryHabits& habits);
 

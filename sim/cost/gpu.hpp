@@ -98,6 +98,7 @@ struct Software {
   bool zero3_by_tensor = false;        // ZeRO-3 gathers and reduces each parameter tensor by itself, beside nothing
   bool adapter_units = false;          // ZeRO-3: every matrix of an adapter is gathered and reduced by itself, beside nothing
   bool copies_exchanged = false;       // ZeRO-2 and 3: weights are copied out of what was gathered, gradients into what is reduced
+  bool flat_parameters = false;        // ZeRO-2 and 3: weights are views of what was gathered, whose gradients are joined (FSDP1)
   bool all_reduces_gradients = false;  // ZeRO-1 and 2: every rank gets the whole sum
   bool broadcasts_weights = false;     // ZeRO-1 and 2: whole tensors have owners, who broadcast them one after another
   bool whole_messages = false;         // pipeline: each rank of tp sends all of the activations

@@ -182,6 +182,9 @@ const Keys<Software>& software_keys() {
         "ZeRO-3 gathers and reduces every matrix of an adapter by itself, beside nothing (PEFT's policy for FSDP)."),
       K("copies_exchanged", &Software::copies_exchanged, truth(),
         "ZeRO-2 and 3 copy weights out of what was gathered, and gradients into what is reduced."),
+      K("flat_parameters", &Software::flat_parameters, truth(),
+        "ZeRO-2 and 3: weights are views of what was gathered; their gradients are joined, and cast and divided before they are reduced "
+        "(FSDP1)."),
       K("all_reduces_gradients", &Software::all_reduces_gradients, truth(),
         "ZeRO-1 and 2: every rank gets the whole sum of the gradients."),
       K("broadcasts_weights", &Software::broadcasts_weights, truth(),
@@ -196,7 +199,7 @@ const Keys<Software>& software_keys() {
         "The loss of a whole vocabulary is torch.nn.functional.cross_entropy: by its own kernels, or with fusions.cross_entropy compiled."),
       K("adopts_gradients", kernels(&KernelFusions::adopts_gradients), truth(),
         "torch.autograd: gradients of the first micro-batch become what those of later ones are added to. With ZeRO-2 and 3 only where "
-        "copies_exchanged."),
+        "copies_exchanged or flat_parameters."),
       K("whole_logits", kernels(&KernelFusions::whole_logits), truth(),
         "The logits are gathered over tp: every rank computes the loss of the whole vocabulary."),
       K("whole_head", kernels(&KernelFusions::whole_head), truth(),
@@ -305,6 +308,9 @@ Software read_software(const Node& node, const std::string& name) {
     node.at("update_kernels").fail("update_kernels changes nothing where the update is fused", "fusions: {optimizer: false}");
   if (software.memory.habits.pieces_apart && software.kernels.loss_pieces == 1)
     node.at("memory").at("pieces_apart").fail("pieces_apart changes nothing where the head is one piece", "loss_pieces: 8");
+  if (software.flat_parameters && software.copies_exchanged)
+    node.at("flat_parameters")
+        .fail("flat_parameters are not copied out of what was gathered", "flat_parameters: false, or copies_exchanged: false");
   if (software.kernels.widens_pieces && software.kernels.loss_pieces == 1)
     node.at("widens_pieces").fail("widens_pieces changes nothing where the head is one piece", "loss_pieces: 8");
   return software;

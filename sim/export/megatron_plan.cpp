@@ -51,7 +51,8 @@ void write_precision(const workloads::Precision& precision, Arguments& out) {
   out.flag_if(narrow || precision.compute == DType::bf16, "bf16");
   if (precision.compute == DType::fp8) {
     out.add("fp8-format", "hybrid");
-    if (precision.recipe != workloads::Scaling::delayed) out.add("fp8-recipe", std::string(workloads::scalings.of(precision.recipe)));
+    if (precision.recipe != workloads::Scaling::delayed && !by_rows(precision.recipe))  // it has no word for rows
+      out.add("fp8-recipe", std::string(workloads::scalings.of(precision.recipe)));
     out.flag_if(precision.param_gather == DType::fp8, "fp8-param-gather");
   }
   if (precision.compute == DType::fp4) out.add("fp4-format", "e2m1");

@@ -9,6 +9,7 @@
 
 #include "sim/export/exporter.hpp"
 #include "sim/import/torchtitan_flavours.hpp"
+#include "workloads/names.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -111,9 +112,12 @@ void write_recompute(const Workload& work, Toml& toml) {
   if (kind == RecomputeKind::selective) toml.text("selective_ac_option", "op");
 }
 
+// It takes a recipe, or gathers what is scaled by tensor in 8 bits.
 void write_float8(const workloads::Precision& precision, Toml& toml) {
-  if (precision.compute != DType::fp8 || precision.param_gather != DType::fp8) return;
+  const bool rows = by_rows(precision.recipe), gathers = precision.param_gather == DType::fp8;
+  if (precision.compute != DType::fp8 || (!rows && !gathers)) return;
   toml.table("float8");
+  if (rows) return toml.text("recipe_name", workloads::scalings.of(precision.recipe));
   toml.truth("enable_fsdp_float8_all_gather", true);
 }
 

@@ -152,12 +152,16 @@ bool names(const Node& words, const char* wanted) {
 // named, whose weights alone can be gathered in 8 bits.
 void read_float8(Fields& fields, Draft& draft) {
   const auto recipe = fields.take_any({"quantize.linear.float8.recipe_name", "float8.recipe_name"});
-  const bool older = fields.truth("float8.enable_fsdp_float8_all_gather", false);
-  const bool newer = fields.truth("quantize.linear.float8.enable_fsdp_float8_all_gather", false);
-  draft.set("precision.recipe", "tensorwise");
-  if (recipe && recipe->as_string() != "tensorwise")
-    draft.infer(fmt::format("precision.recipe: tensorwise, in the place of {}", recipe->as_string()));
-  if (older || newer) draft.set("precision.param_gather", "fp8");
+  const std::string name = recipe ? recipe->as_choice({"tensorwise", "rowwise", "rowwise_with_gw_hp"}) : "tensorwise";
+  draft.set("precision.recipe", name);
+  const auto older = fields.take("float8.enable_fsdp_float8_all_gather");
+  const auto newer = fields.take("quantize.linear.float8.enable_fsdp_float8_all_gather");
+  if (older && newer)
+    newer->fail("float8.enable_fsdp_float8_all_gather says the same in torchtitan before October 2025", "leave one of them out");
+  const auto gathers = older ? older : newer;
+  if (!gathers || !gathers->as_bool()) return;
+  if (recipe) gathers->fail("torchtitan takes a recipe or gathers in float8, not both", "leave recipe_name out, or say false here");
+  draft.set("precision.param_gather", "fp8");
 }
 
 // What torchtitan's converters do in fewer bits: linear modules, which routed experts are not, and grouped products of experts.

@@ -45,6 +45,7 @@ void take_habits(Job& job) {
   job.workload.optimizer.by_adapter = job.system.software.adapter_units;
   job.system.software.memory.habits.expandable_segments &= job.system.gpu.vendor == "nvidia";
   job.workload.optimizer.copies = job.system.software.copies_exchanged;
+  job.workload.optimizer.flat = job.system.software.flat_parameters;
   job.workload.optimizer.by_owner = job.system.software.broadcasts_weights;
   job.workload.optimizer.all_reduces = job.system.software.all_reduces_gradients;
   job.workload.optimizer.host_rate = job.system.software.host_update;

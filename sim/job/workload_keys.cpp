@@ -82,7 +82,7 @@ const Keys<Precision>& precision_keys() {
         "Of the layers' weights as they are gathered by data-parallel ranks, and without zero3 as they are kept.")
           .otherwise("as weights"),
       K("recipe", &Precision::recipe, choice(workloads::scalings),
-        "Scales of products in fp8, by the names of Megatron-Core's --fp8-recipe: what casts read and write.")
+        "Scales of products in fp8, by the names of Megatron-Core's --fp8-recipe and torchao's recipes: what casts read and write.")
           .written_if([](const Precision& precision) { return precision.recipe != workloads::Scaling::delayed; }),
       K("head", &Precision::head, choice(workloads::dtypes), "Of the products of the head.")
           .otherwise("as compute, bf16 where that is fp8 or fp4"),

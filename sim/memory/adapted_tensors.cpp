@@ -291,7 +291,8 @@ bool knows_adapted_tensors(const Workload& workload, const workloads::MemoryHabi
   const bool loss = !fusions.cross_entropy && fusions.loss_pieces <= 1;
   // Inputs that frozen units hold stay longer than any tensor of a unit does.
   return alone && again && eager && sharding && loss && !workload.optimizer.no_sync && workload.model.gated() &&
-         workload.model.positions == workloads::Positions::rope && habits.gradients_freed && !habits.planned && !habits.frozen_inputs;
+         workload.model.positions == workloads::Positions::rope && habits.gradients_freed && !habits.planned &&
+         !workloads::holds_frozen_inputs(workload, habits);
 }
 
 UnitTensors adapted_tensors(const Workload& workload, const workloads::MemoryHabits& habits, const Unit& unit) {

@@ -28,7 +28,7 @@ void AdaptedWeights::build() {
   for (std::size_t unit = 0; unit < gathered_.size(); ++unit) {
     const workloads::Parameters own = parameters(unit);
     const double trained = own.trained() * sync_.trained_weight_bytes;
-    device_.take(sharded_ ? workloads::frozen_bytes_held(stage_.workload, sync_, own) : sync_.gathered_bytes(own) - trained);
+    device_.take(sharded_ ? workloads::frozen_bytes_held(stage_.workload, sync_, own).on_gpu : sync_.gathered_bytes(own) - trained);
     if (!on_host_) device_.take(own.trained() * kept_bytes() / (sharded_ ? sync_.shard_ranks : 1));
   }
 }

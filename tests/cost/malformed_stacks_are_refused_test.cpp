@@ -91,7 +91,7 @@ TEST(MalformedStacks, UnknownKey) {
       "  did you mean 'issue'? known: source, trains, fusions, experts, kernel_time, launch, issue, network_wait, network_rate, "
       "step, collectives, "
       "flash, early_stop, zero3_issue, "
-      "zero3_by_tensor, adapter_units, copies_exchanged, all_reduces_gradients, broadcasts_weights, host_update, "
+      "zero3_by_tensor, adapter_units, copies_exchanged, flat_parameters, all_reduces_gradients, broadcasts_weights, host_update, "
       "whole_messages, selective_by_product, selective_narrow, log_softmax, adopts_gradients, whole_logits, whole_head, remakes_logits, "
       "loss_pieces, widens_pieces, "
       "packed_qkv, own_tokens_first, keeps_gathered, separate_qkv, separate_gate, fused_adapters, reduces_by_product, copies_shared, "
@@ -99,6 +99,14 @@ TEST(MalformedStacks, UnknownKey) {
       "merges_branches, joins_gathered, autocast, compiled, rope_kernels, rope_copies, rope_by_document, "
       "activation_kernels, activation_copies, activation_kept, loss_copies, "
       "update_kernels, untuned_norm_time, zeroes_gradients, casts_weights, fused_casts, transposes_frozen, memory, serving");
+}
+
+TEST(MalformedStacks, WhoseViewsAreCopied) {
+  EXPECT_EQ(software_error("step: 5 ms\n", "step: 5 ms\ncopies_exchanged: true\nflat_parameters: true\n"),
+            "s.yaml:8:18: error: flat_parameters are not copied out of what was gathered\n"
+            "    8 | flat_parameters: true\n"
+            "      |                  ^\n"
+            "  flat_parameters: false, or copies_exchanged: false");
 }
 
 TEST(MalformedStacks, WhoseFusedUpdateIsALoop) {

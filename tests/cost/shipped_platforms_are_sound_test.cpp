@@ -156,6 +156,7 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "torchtitan-2024",
                                              "torchtitan-2025",
                                              "transformers",
+                                             "transformers-fsdp1",
                                              "trtllm",
                                              "trtllm-012",
                                              "trtllm-020",

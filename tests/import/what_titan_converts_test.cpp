@@ -51,5 +51,21 @@ TEST(TitanConverters, ConvertBothInAWord) {
   expect(titan(dense, "[\"quantize.linear.float8\"]"), {{"precision", "{compute: fp8, recipe: tensorwise}"}});
 }
 
+// torchtitan itself refuses a recipe beside gathers in 8 bits, of either table.
+TEST(TitanConverters, HaveARecipeOrGatherByTensor) {
+  for (const std::string& table : {std::string("float8"), std::string("quantize.linear.float8")}) {
+    const auto file = [&](const std::string& rest) { return titan(dense, "[\"float8\"]", "[" + table + "]\n" + rest); };
+    expect(file("recipe_name = \"rowwise\"\n"), {{"precision", "{compute: fp8, recipe: rowwise}"}});
+    expect(file("recipe_name = \"rowwise_with_gw_hp\"\n"), {{"precision.recipe", "rowwise_with_gw_hp"}});
+    expect(file("enable_fsdp_float8_all_gather = true\n"), {{"precision", "{compute: fp8, recipe: tensorwise, param_gather: fp8}"}});
+    expect(file("recipe_name = \"rowwise\"\nenable_fsdp_float8_all_gather = false\n"), {{"precision.recipe", "rowwise"}});
+    EXPECT_THROW(file("recipe_name = \"rowwise\"\nenable_fsdp_float8_all_gather = true\n"), config::InputError);
+    EXPECT_THROW(file("recipe_name = \"columnwise\"\n"), config::InputError);
+  }
+  EXPECT_THROW(titan(dense, "[\"float8\"]",
+                     "[float8]\nenable_fsdp_float8_all_gather = true\n[quantize.linear.float8]\nenable_fsdp_float8_all_gather = false\n"),
+               config::InputError);
+}
+
 }  // namespace
 }  // namespace rehearse::sim::testing

@@ -94,13 +94,15 @@ TEST(AdaptedTensors, LoopsThatKeepOutputsHoldLogitsInFp32) {
 // Both tables and the last norm, in 16 bits, are gathered while a layer is at work; where the head is at work its own table was there.
 // FSDP2 copies what one rank alone has as well.
 TEST(AdaptedTensors, TheRootStaysGathered) {
-  const auto at = [&](const char* root, const char* copies, int ranks) {
+  const auto at = [&](const char* root, bool copies, int ranks) {
     const std::string stack = fmt::format(
-        "software: {{like: peft-fsdp, copies_exchanged: {}, memory: {{frozen_inputs: false, root_unit: {}, loss: 12}}}}", copies, root);
+        "software: {{like: peft-fsdp, copies_exchanged: {0}, flat_parameters: {1}, memory: {{frozen_inputs: false, root_unit: {2}, loss: "
+        "12}}}}",
+        copies, !copies, root);
     return adapted_peak(adapted_job("dropout: 0.1", by_zero3 + stack, 3, ranks));
   };
   constexpr double table = 32000.0 * 1024 * 2;
-  for (const auto& [copies, ranks] : {std::pair("false", 4), std::pair("true", 4), std::pair("true", 1)})
+  for (const auto& [copies, ranks] : {std::pair(false, 4), std::pair(true, 4), std::pair(true, 1)})
     EXPECT_NEAR(at("true", copies, ranks) - at("false", copies, ranks), table, 1e-9 * table) << copies << " " << ranks;
 }
 
@@ -111,12 +113,32 @@ TEST(AdaptedTensors, ScalesOfFourBitsAreWholeUnderFsdp1) {
   const workloads::Parameters own{.all = 1100, .experts = 0, .layers = 1000, .frozen = 1000};
   const auto held = [&] { return workloads::frozen_bytes_held(job.workload, workloads::replica_sync(job.workload), own); };
   const double scales = 1000.0 / 64 + 4000.0 / 16384;
-  EXPECT_DOUBLE_EQ(held(), 1000 * 0.5 / 4 + scales);
+  const auto gathered = [&] { return workloads::replica_sync(job.workload).gathered_bytes(own); };
+  const double adapters = 100 * 2;
+  EXPECT_DOUBLE_EQ(held().on_gpu, 1000 * 0.5 / 4 + scales);
+  EXPECT_DOUBLE_EQ(gathered(), 1000 * 0.5 + adapters);  // scales are there already
   job.workload.offload_weights = true;
-  EXPECT_DOUBLE_EQ(held(), scales);
+  EXPECT_DOUBLE_EQ(held().on_gpu, scales);
+  EXPECT_DOUBLE_EQ(held().on_host, 1000 * 0.5 / 4);
   job.workload.offload_weights = false;
+  job.workload.optimizer.flat = false;
   job.workload.optimizer.copies = true;
-  EXPECT_DOUBLE_EQ(held(), (1000 * 0.5 + scales) / 4);
+  EXPECT_DOUBLE_EQ(held().on_gpu, (1000 * 0.5 + scales) / 4);
+  EXPECT_DOUBLE_EQ(gathered(), 1000 * 0.5 + scales + adapters);
+  job.workload.optimizer.zero_stage = 0;
+  job.workload.optimizer.copies = false;
+  EXPECT_DOUBLE_EQ(gathered(), 1000 * 0.5 + scales + adapters);  // whole, with all it has
+}
+
+// FSDP holds them by a hook: nothing does where nothing is sharded, and the allocator's sequence is known then.
+TEST(AdaptedTensors, NobodyHoldsInputsWithoutFsdp) {
+  const auto job_of = [](const char* held) {
+    return adapted_job("dropout: 0.1", fmt::format("optimizer: {{sharding: none}}\n{}", peft_stack(fmt::format("frozen_inputs: {}", held))),
+                       8);
+  };
+  const sim::Job held = job_of("true");
+  EXPECT_EQ(adapted_peak(held), adapted_peak(job_of("false")));
+  EXPECT_TRUE(sim::knows_tensors(held.workload, held.system.software.memory.habits));
 }
 
 // What is reserved is at least what is allocated, and the sequence allocates what the formula counts but for the unit that is gathered

@@ -259,28 +259,46 @@ TEST(OperatorCommunication, GraphsTakeTheirPartsFromTheHost) {
   EXPECT_EQ(issued({GraphScope::attn, GraphScope::mlp}), std::pair(0, 0));
 }
 
-// FSDP2 copies every weight before forward and before backward, 16 bits read and written, and every gradient: 16 bits read, 32 written.
-TEST(OperatorCommunication, CopiesOfWhatIsExchangedMoveEveryParameter) {
+// Of the first layer, by parameter.
+double bytes_of_copies(const Workload& workload) {
+  const auto stages = stage_programs(workload, Granularity::op);
+  const UnitProgram& layer = *stages[0].chunks[0][1].program;
+  double bytes = 0;
+  for (const std::vector<Segment>* segments : {&layer.forward, &layer.backward}) {
+    for (const Segment& segment : *segments) {
+      const auto* compute = std::get_if<ComputeSegment>(&segment);
+      if (compute == nullptr) continue;
+      for (const Operator& op : compute->operators) bytes += op.name.ends_with(" copy") ? op.bytes : 0;
+    }
+  }
+  return bytes / layer.parameters;
+}
+
+Workload of_eight_replicas(const Optimizer& optimizer) {
   Workload workload = parallel(1, false);
   workload.parallel.dp = 8;
-  workload.optimizer = {.zero_stage = 3};
-  const auto bytes_of_copies = [&] {
-    double bytes = 0;
-    const auto stages = stage_programs(workload, Granularity::op);
-    const auto add = [&](const std::vector<Segment>& segments) {
-      for (const Segment& segment : segments) {
-        const auto* compute = std::get_if<ComputeSegment>(&segment);
-        if (compute == nullptr) continue;
-        for (const Operator& op : compute->operators) bytes += op.name.ends_with(" copy") ? op.bytes : 0;
-      }
-    };
-    add(stages[0].chunks[0][1].program->forward);
-    add(stages[0].chunks[0][1].program->backward);
-    return bytes / stages[0].chunks[0][1].program->parameters;
-  };
-  EXPECT_EQ(bytes_of_copies(), 0);
-  workload.optimizer.copies = true;
-  EXPECT_NEAR(bytes_of_copies(), 4 + 4 + 6, 1e-9);
+  workload.optimizer = optimizer;
+  return workload;
+}
+
+// FSDP2 copies every weight before forward and before backward, 16 bits read and written, and every gradient: 16 bits read, 32 written.
+TEST(OperatorCommunication, CopiesOfWhatIsExchangedMoveEveryParameter) {
+  EXPECT_EQ(bytes_of_copies(of_eight_replicas({.zero_stage = 3})), 0);
+  EXPECT_NEAR(bytes_of_copies(of_eight_replicas({.zero_stage = 3, .copies = true})), 4 + 4 + 6, 1e-9);
+}
+
+// FSDP1: gradients in bf16 are joined (2 + 2); where they are reduced, cast to fp32 (2 + 4) and divided (4 + 4), or in bf16 divided alone.
+TEST(OperatorCommunication, FlatParametersJoinTheirGradients) {
+  Workload workload = of_eight_replicas({.zero_stage = 3, .flat = true});
+  workload.batch.global = 8 * workload.batch.micro * 2;
+  EXPECT_NEAR(bytes_of_copies(workload), 4 + 6 + 8, 1e-9);
+  workload.optimizer.no_sync = true;
+  EXPECT_NEAR(bytes_of_copies(workload), 4, 1e-9);
+  workload.optimizer.no_sync = false;
+  workload.precision.gradients = DType::bf16;
+  EXPECT_NEAR(bytes_of_copies(workload), 4 + 4, 1e-9);
+  workload.optimizer.zero_stage = 1;
+  EXPECT_EQ(bytes_of_copies(workload), 0);
 }
 
 TEST(OperatorCommunication, EmbeddingIsReducedAndItsGradientGathered) {

@@ -13,8 +13,12 @@ constexpr double mask_byte = 1;
 constexpr double statistic_bytes = 4;
 constexpr double fp32_bytes = 4;
 
-// A linear layer in 8 or 4 bits keeps its input as it multiplied it.
-double saved_input(const Shard& shard) { return bytes_of(shard.linear); }
+// A linear layer in 8 or 4 bits keeps its input as it multiplied it; by rows in 16 bits, of which backward makes the other direction
+// (save_for_backward of input_hp in torchao/float8/float8_linear.py).
+bool keeps_casts(const Workload& workload, const Shard& shard) { return shard.low_precision() && !by_rows(workload.precision.recipe); }
+double saved_input(const Workload& workload, const Shard& shard) {
+  return keeps_casts(workload, shard) ? bytes_of(shard.linear) : shard.element;
+}
 
 // Tokens whose inputs of column-parallel layers stay until backward.
 std::int64_t kept_inputs(const Workload& workload, const Shard& shard) {
@@ -47,7 +51,7 @@ double mlp_norm_input_bytes(const Workload& workload, const Shard& shard) {
 // for itself, nor where attention's keeps nothing.
 bool shares_input(const Workload& workload, const Shard& shard) {
   const KernelFusions& fusions = workload.fusions;
-  const bool casts = shard.low_precision() || (autocasts(workload) && !fusions.compiled);
+  const bool casts = keeps_casts(workload, shard) || (autocasts(workload) && !fusions.compiled);
   const bool copies = shard.tp > 1 && (shard.sp ? fusions.keeps_gathered : fusions.copies_shared);
   return workload.model.shares_norm() && !casts && !copies && !workload.lora.on();
 }
@@ -95,7 +99,7 @@ double outside_tensor_parallel(const Workload& workload, const Shard& shard, dou
   const bool kept = !workload.recompute.drops(RecomputeModule::layernorm);
   const double ranks = merges_branches(workload, shard) ? static_cast<double>(shard.tokens) / static_cast<double>(shard.spread_tokens) : 1;
   const double per_element = of_norm + (shard.dropout ? mask_byte * ranks : 0);
-  const double inputs = kept ? static_cast<double>(kept_inputs(workload, shard)) * saved_input(shard) * copies : 0;
+  const double inputs = kept ? static_cast<double>(kept_inputs(workload, shard)) * saved_input(workload, shard) * copies : 0;
   return (static_cast<double>(shard.spread_tokens) * per_element + inputs) * static_cast<double>(shard.hidden);
 }
 
@@ -128,7 +132,7 @@ double latent_bytes(const Workload& workload, const Shard& shard) {
   if (!workload.model.mla) return 0;
   const double normed = workload.model.mla->q_lora + workload.model.mla->kv_lora;
   const bool kept = !workload.recompute.drops(RecomputeModule::mla_up_proj);
-  const double of_norm = kept ? saved_input(shard) + unfused_norm_bytes(workload) : 0;
+  const double of_norm = kept ? saved_input(workload, shard) + unfused_norm_bytes(workload) : 0;
   return static_cast<double>(shard.spread_tokens) * (normed * (shard.element + of_norm) + workload.model.mla->qk_rope * shard.element);
 }
 
@@ -149,7 +153,7 @@ double attention_bytes(const Workload& workload, const Shard& shard) {
   const bool is_flash = workload.attention == Attention::flash;
   // Frozen the projection keeps nothing, flash attention its output all the same.
   const bool trained = !workload.lora.on();
-  const double context = widths.out * (trained ? saved_input(shard) : is_flash ? shard.element : 0);
+  const double context = widths.out * (trained ? saved_input(workload, shard) : is_flash ? shard.element : 0);
   const double packed =
       workload.fusions.packed_qkv && !workload.model.mla ? static_cast<double>(shard.query_width + 2 * shard.kv_width) * shard.element : 0;
   // A gate that was projected beside the queries, and what it is multiplied by, which flash attention has anyway.
@@ -157,7 +161,7 @@ double attention_bytes(const Workload& workload, const Shard& shard) {
   // Flash attention keeps its output for its own backward: the projection keeps another tensor where it reads a cast to fewer bits, or what
   // an all-to-all over the context-parallel group made of it (SimuMax's runs hold that much more, tests/memory).
   const bool exchanged = is_flash && shard.cp > 1 && workload.parallel.cp_comm == ContextComm::all_to_all;
-  const bool apart = shard.low_precision() || exchanged || workload.model.attention_gate;
+  const bool apart = keeps_casts(workload, shard) || exchanged || workload.model.attention_gate;
   const double own_output = trained && apart ? widths.out * shard.element : 0;
   const double adapters = column_adapter_bytes(workload, shard, qkv_adapters(workload, shard).size()) +
                           adapter_bytes(workload, shard, projection_adapters(workload, shard).size(), widths.out, is_flash && !exchanged);
@@ -174,13 +178,13 @@ double mixer_bytes(const Workload& workload, const Shard& shard) {
   const MixerShare share = mixer_share(spec, shard);
   const double inside = static_cast<double>(share.tokens) * MixerRegistry::get(spec.kind).kept_bytes(share);
   const double output = static_cast<double>(shard.tokens) * spec.heads * spec.head_dim / static_cast<double>(shard.tp);
-  return outside_tensor_parallel(workload, shard, norm_input_bytes(workload, shard), 1) + inside + output * saved_input(shard);
+  return outside_tensor_parallel(workload, shard, norm_input_bytes(workload, shard), 1) + inside + output * saved_input(workload, shard);
 }
 
 // Of one token in an MLP of this width: what the activation function makes; eager ones also have its output, for its product with the other
 // half.
 double activated_bytes(const Workload& workload, const Shard& shard, double ffn, bool eager) {
-  return ffn * ((workload.lora.on() ? 0 : saved_input(shard)) + (workload.model.gated() && eager ? shard.element : 0));
+  return ffn * ((workload.lora.on() ? 0 : saved_input(workload, shard)) + (workload.model.gated() && eager ? shard.element : 0));
 }
 
 // And what is before it, twice as wide with a gate.
@@ -322,7 +326,7 @@ PairTensors pair_tensors(const Workload& workload) {
   const Shard shard = expert_shard_of(workload);
   const double ffn = static_cast<double>(workload.model.moe->ffn) / workload.parallel.etp;
   const auto hidden = static_cast<double>(shard.hidden);
-  return {.input = hidden * saved_input(shard),
+  return {.input = hidden * saved_input(workload, shard),
           .inner = intermediate_bytes(workload, shard, ffn),
           .active = activated_bytes(workload, shard, ffn, false),
           .outputs = hidden * workload.fusions.kept_outputs};

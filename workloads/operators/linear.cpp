@@ -53,7 +53,9 @@ Operator product(const std::string& name, Pass pass, DType type, double element,
 LinearKind kind_of(const Workload& workload, const Shard& shard, DType type) {
   const bool keeps_gathered = workload.fusions.keeps_gathered && !workload.recompute.drops(RecomputeModule::layernorm);
   const KernelFusions& fusions = workload.fusions;
+  const bool wide_gradient = is_narrow(type) && workload.precision.recipe == Scaling::rowwise_with_gw_hp;
   return {.type = type,
+          .gradient_type = wide_gradient ? shard.dense : type,
           .recipe = workload.precision.recipe,
           .element = shard.element,
           .input = shard.element,
@@ -78,7 +80,7 @@ int passes_of_sum(const LinearKind& kind, int terms) {
 
 void add_weight_gradient(std::vector<Item>& items, const LinearKind& kind, const Linear& linear) {
   const double weights = static_cast<double>(linear.n * linear.k);
-  Operator op = product(linear.name, Pass::backward_weight, kind.type, kind.element, linear.n, linear.k, linear.m);
+  Operator op = product(linear.name, Pass::backward_weight, kind.gradient_type, kind.element, linear.n, linear.k, linear.m);
   op.kernels *= linear.products;
   if (kind.accumulates) op.bytes += weights * (2 * kind.gradient - kind.element);
   items.emplace_back(std::move(op));
@@ -111,12 +113,23 @@ double scale_bytes(Scaling recipe) {
   return recipe == Scaling::blockwise ? fp32 / values_of_block : recipe == Scaling::mxfp8 ? 1 / values_of_mx : 0;
 }
 
-// Scales of blocks belong to a direction: both copies are cast from 16 bits, and none is a transpose of the other.
+// Scales of blocks and of rows belong to a direction: both copies are cast from 16 bits, and none is a transpose of the other.
 bool by_blocks(Scaling recipe) { return recipe == Scaling::blockwise || recipe == Scaling::mxfp8; }
+// torchao gathers 16 bits, of which no rank has a whole row in the other direction (Float8ColwiseParallel is of scales by tensor alone).
+bool gathers_narrow(const LinearKind& kind) { return is_narrow(kind.type) && !by_rows(kind.recipe); }
 
 double written_by_cast(const LinearKind& kind, bool transposed) {
   const bool both = !kind.frozen && (transposed || by_blocks(kind.recipe));
   return (both ? 2 : 1) * (bytes_of(kind.type) + scale_bytes(kind.recipe));
+}
+
+// Scales by row (torchao/testing/training/roofline_utils.py): in the one direction a read and a write in 8 bits, in the other the transpose
+// in 16 bits, which the same kernel writes, and a second that reads it. Nothing of the other where the weight gradient's product has 16
+// bits. A compiler has the kernel before write the first.
+void add_cast_by_rows(std::vector<Item>& items, const LinearKind& kind, const std::string& name, Pass pass, double elements, bool beside) {
+  const double narrow = bytes_of(kind.type), first = (kind.compiled && beside ? 0 : kind.element) + narrow;
+  const bool both = !kind.frozen && kind.recipe == Scaling::rowwise;
+  items.emplace_back(memory_bound(name + " cast", elements * (first + (both ? 2 * kind.element + narrow : 0)), pass, both ? 2 : 1));
 }
 
 // 8- and 4-bit layers: read in 16 bits (twice where the scale is the tensor's own), written as is for one product and transposed for the
@@ -125,12 +138,13 @@ double written_by_cast(const LinearKind& kind, bool transposed) {
 void add_cast(std::vector<Item>& items, const LinearKind& kind, const std::string& name, Pass pass, double elements, bool transposed,
               bool beside) {
   if (!is_narrow(kind.type)) return;
+  if (by_rows(kind.recipe)) return add_cast_by_rows(items, kind, name, pass, elements, beside);
   const bool own = kind.recipe == Scaling::tensorwise, reads_twice = own && !(kind.compiled && beside);
   items.emplace_back(memory_bound(name + " cast", elements * ((reads_twice ? 2 : 1) * kind.element + written_by_cast(kind, transposed)),
                                   pass, own ? 2 : 1));
 }
 void add_transpose(std::vector<Item>& items, const LinearKind& kind, const std::string& name, double elements) {
-  if (!is_narrow(kind.type) || by_blocks(kind.recipe) || kind.frozen) return;
+  if (!gathers_narrow(kind) || by_blocks(kind.recipe) || kind.frozen) return;
   items.emplace_back(memory_bound(name + " transpose", elements * 2 * bytes_of(kind.type), Pass::backward_input));
 }
 
@@ -167,13 +181,15 @@ void add_weight_transpose(std::vector<Item>& items, const LinearKind& kind, cons
       memory_bound(linear.name + " weight transpose", weights * 2 * bytes_of(kind.type), Pass::backward_input, linear.products));
 }
 
-// Forward finds the scale, which backward has kept, where it is the tensor's own; each pass writes the order that its product reads.
+// Forward finds the scale, which backward has kept, where it is the tensor's own; each pass writes the order that its product reads, by
+// rows behind a transpose in 16 bits.
 void add_weight_cast(std::vector<Item>& items, const LinearKind& kind, const Linear& linear, Pass pass) {
   if (kind.recast == 0) return;
   const double weights = static_cast<double>(linear.n * linear.k);
   const int reads = kind.recipe == Scaling::tensorwise && pass == Pass::forward ? 2 : 1;
-  const double bytes = weights * (reads * kind.recast + bytes_of(kind.type) + scale_bytes(kind.recipe));
-  items.emplace_back(memory_bound(linear.name + weight_cast, bytes, pass, reads * linear.products));
+  const bool transposed = kind.recipe == Scaling::rowwise && pass == Pass::backward_input;
+  const double bytes = weights * ((reads + (transposed ? 2 : 0)) * kind.recast + bytes_of(kind.type) + scale_bytes(kind.recipe));
+  items.emplace_back(memory_bound(linear.name + weight_cast, bytes, pass, (reads + (transposed ? 1 : 0)) * linear.products));
 }
 
 // What tensor parallelism adds around the products of one linear layer. The spread shares are those of the tokens that a GPU holds before
@@ -184,16 +200,32 @@ struct Around {
   double spread = 1;                                                             // share of the tokens outside the tensor-parallel region
 };
 
-// Casts to 8 or 4 bits come before the gather, and what autocast makes of fp32 before those.
+// Casts to 8 or 4 bits come before the gather, but by rows, and what autocast makes of fp32 before those.
 void add_input(std::vector<Item>& items, const LinearKind& kind, const Linear& linear, const Around& around, double elements) {
-  const bool gathers = !around.gather_input.empty(), narrow = is_narrow(kind.type);
-  const double here = gathers ? elements * around.spread : elements;
-  if (narrow && !linear.cast_input) {
+  const bool gathers = !around.gather_input.empty(), narrow = is_narrow(kind.type), before = gathers_narrow(kind);
+  const double here = gathers && before ? elements * around.spread : elements;
+  const auto cast = [&] {
+    if (!narrow || linear.cast_input) return;
     add_autocast(items, kind, linear, Pass::forward, here);
-    add_cast(items, kind, linear.name, Pass::forward, here, !gathers, linear.input_beside);
-  }
+    add_cast(items, kind, linear.name, Pass::forward, here, !gathers, linear.input_beside && (before || !gathers));
+  };
+  if (before) cast();
   items.insert(items.end(), around.gather_input.begin(), around.gather_input.end());
+  if (!before) cast();
   if (!narrow) add_autocast(items, kind, linear, Pass::forward, elements);
+}
+
+// Likewise the output's gradient.
+void add_gradient(std::vector<Item>& items, const LinearKind& kind, const Linear& linear, const Around& around, double elements) {
+  const bool gathers = !around.gather_gradient.empty(), before = gathers_narrow(kind);
+  const auto cast = [&] {
+    if (linear.cast_gradient) return;
+    add_cast(items, kind, linear.name, Pass::backward_input, gathers && before ? elements * around.spread : elements, !gathers,
+             linear.gradient_beside && (before || !gathers));
+  };
+  if (before) cast();
+  items.insert(items.end(), around.gather_gradient.begin(), around.gather_gradient.end());
+  if (!before) cast();
 }
 
 // The saved input is gathered again for the weight gradient, where there is one, beside the input gradient. Weight gradients come last: the
@@ -210,10 +242,7 @@ Section linear_section(const LinearKind& kind, const Linear& linear, const Aroun
   section.forward.emplace_back(
       separated(product(linear.name, Pass::forward, kind.type, kind.element, linear.m, linear.n, linear.k), linear));
   append(section.forward, around.reduce_output);
-  if (!linear.cast_gradient)
-    add_cast(section.backward, kind, linear.name, Pass::backward_input, gathers_gradient ? output * around.spread : output,
-             !gathers_gradient, linear.gradient_beside);
-  append(section.backward, around.gather_gradient);
+  add_gradient(section.backward, kind, linear, around, output);
   append(section.backward, around.gather_input_again);
   add_dequantised(section.backward, kind, linear, Pass::backward_input);
   add_weight_cast(section.backward, kind, linear, Pass::backward_input);
@@ -245,7 +274,7 @@ void add_join(std::vector<Item>& items, const LinearKind& kind, const Shard& sha
 // Gathers move what the product reads: Transformer Engine casts before it gathers. Reductions add in 16 (or 32) bits.
 std::vector<Item> hidden_gather(const LinearKind& kind, const Shard& shard, const std::string& where, Pass pass, int times = 1) {
   if (!shard.sp) return {};
-  const double element = is_narrow(kind.type) ? bytes_of(kind.type) : kind.input;
+  const double element = gathers_narrow(kind) ? bytes_of(kind.type) : kind.input;
   std::vector<Item> items = hidden_collective(shard, where, CollectiveKind::all_gather, pass, element, times);
   add_join(items, kind, shard, where, pass, element, times);
   return items;

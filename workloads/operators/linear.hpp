@@ -11,6 +11,7 @@ namespace rehearse::workloads {
 // What a linear layer needs to know of the workload.
 struct LinearKind {
   DType type;
+  DType gradient_type;  // of the product for the gradient of the weights
   Scaling recipe;
   double element;    // bytes of its 16- or 32-bit output, and of its input as the product reads it
   double input;      // of the input as it comes: fp32 where autocast casts it for every product

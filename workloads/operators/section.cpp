@@ -50,7 +50,7 @@ namespace {
 // Of sums that lie sharded over so many ranks where every micro-batch is reduced.
 double added_over(const Workload& workload, int ranks) {
   const Optimizer& optimizer = workload.optimizer;
-  if (!workload.fusions.adopts_gradients || (optimizer.zero_stage >= 2 && !optimizer.copies)) return 1;
+  if (!workload.fusions.adopts_gradients || (optimizer.zero_stage >= 2 && !optimizer.copies && !optimizer.flat)) return 1;
   const double microbatches = std::max(1, workload.microbatches());
   return (microbatches - 1) / microbatches / (reduces_each_microbatch(workload) ? ranks : 1);
 }

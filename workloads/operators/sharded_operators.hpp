@@ -5,8 +5,8 @@
 
 namespace rehearse::workloads {
 
-// Two plans whose units are the same otherwise have the same operators where all of these are equal. Not of it: FSDP2's copies
-// (Optimizer::copies), which stand around a unit's operators and follow from its ReplicaSync.
+// Two plans whose units are the same otherwise have the same operators where all of these are equal. Not of it: FSDP's copies
+// (Optimizer::copies and flat), which stand around a unit's operators and follow from its ReplicaSync.
 struct ShardedOperators {
   bool casts = false;                   // by autocast
   double added = 1, added_experts = 1;  // of the micro-batches, those whose gradients a kernel adds up

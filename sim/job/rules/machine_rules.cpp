@@ -107,6 +107,17 @@ const Rule gathers_as_computed{"precision.param_gather",
                                                 "precision.compute: fp8"};
                                }};
 
+// torchao's Float8LinearConfig refuses both; frozen weights stay as they come.
+const Rule gathers_by_tensor{
+    "precision.param_gather",
+    [](const Workload& w, const System&) {
+      return !w.precision.param_gather || bytes_of(*w.precision.param_gather) >= 2 || w.lora.on() || !by_rows(w.precision.recipe);
+    },
+    [](const Workload& w, const System&) {
+      return Refusal{fmt::format("weights that are scaled by row are not gathered in {}", name_of(*w.precision.param_gather)),
+                     "precision.recipe: tensorwise, or param_gather: bf16"};
+    }};
+
 const Rule orthogonal{"optimizer.kind",
                       [](const Workload& w, const System& system) {
                         return !w.optimizer.muon() || system.gpu.peak_flops_per_s.contains(workloads::DType::bf16);
@@ -204,6 +215,7 @@ std::vector<Rule> machine_rules() {
           gathers_as_computed,
           orthogonal,
           scales,
+          gathers_by_tensor,
           offloaded,
           offloaded_share,
           offloaded_shards,
