@@ -93,6 +93,7 @@ struct RankMemory {
   double cached_bytes = 0;
   double stuck_bytes = 0;        // of those, what it cannot give back when memory runs short
   bool cache_simulated = false;  // by the allocator on the rank's own tensors; otherwise a share of these that its stack states
+  double retaken_bytes = 0;      // in a step, that the allocator asks the device for again since it had to give free blocks back
   double host_bytes = 0;         // most that it keeps in its host's memory at any time
 
   [[nodiscard]] double peak_bytes() const { return at_peak.total(); }

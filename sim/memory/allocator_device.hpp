@@ -83,6 +83,7 @@ class AllocatorDevice {
     allocated_ = allocator_.allocated();
     reserved_ = allocator_.reserved();
   }
+  [[nodiscard]] const CachingAllocator& allocator() const { return allocator_; }
   [[nodiscard]] std::vector<std::uint64_t> snapshot() const { return allocator_.snapshot(); }
   [[nodiscard]] AllocatorPeaks peaks() const {
     const AllocatorState now = allocator_.state();

@@ -68,6 +68,7 @@ bool CachingAllocator::map(Block* block, std::uint64_t bytes) {
   if (merges(*block, block->after)) merge(block, block->after);
   pool.insert(block);
   state_.reserved += mapped;
+  taken_ += mapped;
   return true;
 }
 

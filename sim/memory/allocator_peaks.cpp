@@ -64,6 +64,7 @@ struct AllocatorTrainings::Impl {
     if (within.out_of_memory) return;
     rank.stuck_bytes = rank.capacity_bytes - rank.peak_bytes();
     rank.cached_bytes = within.reserved - rank.tensor_bytes();
+    rank.retaken_bytes = within.retaken;
   }
 
   // Of a stage's ranks with tokens of their own the fullest is trained; the others are taken to keep as much.

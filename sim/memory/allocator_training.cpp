@@ -89,6 +89,7 @@ class Training {
     try {
       build();
       for (int step = 0; step < steps; ++step) {
+        const std::uint64_t taken = device_.allocator().taken(), retries = device_.allocator().retries();
         run_rounds();
         lead_.catch_up();                              // the loss is read
         if (stage_.nanotron()) device_.reset_peaks();  // log_memory in its logging.py, after backward
@@ -97,10 +98,14 @@ class Training {
         } else if (step == 0) {
           moments();
         }
+        const bool short_of = device_.allocator().retries() > retries;
+        retaken_ = short_of ? of_all_microbatches(device_.allocator().taken() - taken) : 0;
       }
     } catch (const OutOfMemory&) {
     }
-    return device_.peaks();
+    AllocatorPeaks peaks = device_.peaks();
+    peaks.retaken = retaken_;
+    return peaks;
   }
 
  private:
@@ -149,6 +154,10 @@ class Training {
       device_.take(size * state);
       device_.take(size * state);
     }
+  }
+
+  [[nodiscard]] double of_all_microbatches(std::uint64_t bytes) const {
+    return static_cast<double>(bytes) * stage_.workload.microbatches() / stage_.microbatches;
   }
 
   // A round that leaves the allocator as it found it is the same ever after.
@@ -281,6 +290,7 @@ class Training {
   std::vector<std::vector<Live>> live_;  // [chunk][micro-batch]
   std::array<Block*, TensorStep::most_held> held_{};
   std::vector<Block*> cached_;            // by autocast, of this forward
+  double retaken_ = 0;                    // in the last step
   std::unique_ptr<RankWeights> weights_;  // where autograd makes a gradient of each tensor
 };
 

@@ -133,6 +133,7 @@ CachingAllocator::Block* CachingAllocator::from_device(const Request& request) {
   if (settings_.expandable_segments) return expandable(request);
   if (!device_.take(bytes)) return nullptr;
   state_.reserved += bytes;
+  taken_ += bytes;
   ++state_.segments;
   return make({.bytes = bytes, .address = device_.addresses(bytes), .pool = request.pool, .stream = request.stream});
 }

@@ -82,6 +82,9 @@ class CachingAllocator {
 
   [[nodiscard]] std::uint64_t allocated() const { return state_.allocated; }
   [[nodiscard]] std::uint64_t reserved() const { return state_.reserved; }
+  // Bytes taken from the device so far, whether given back or not; times that all free segments were given back for more.
+  [[nodiscard]] std::uint64_t taken() const { return taken_; }
+  [[nodiscard]] std::uint64_t retries() const { return state_.retries; }
   // Adds up over all blocks.
   [[nodiscard]] AllocatorState state() const;
   // Whatever decides what is handed out next and what it adds to, in numbers: where two are equal and the same blocks are in use, the
@@ -134,6 +137,7 @@ class CachingAllocator {
   AllocatorSettings settings_;
   std::optional<std::uint64_t> allowed_;
   AllocatorState state_;  // without what is added up
+  std::uint64_t taken_ = 0;
   allocator::Pool small_{true}, large_{false};
   std::vector<std::unique_ptr<allocator::ExpandableSegment>> expandable_;
   std::deque<Block> blocks_;

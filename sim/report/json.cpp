@@ -35,6 +35,7 @@ Json memory_json(const RankMemory& memory) {
           {"device_bytes", memory.device_bytes()},
           {"cache_bytes", memory.cached_bytes},
           {"cache", memory.cache_simulated ? "simulated" : "share"},
+          {"retaken_bytes", memory.retaken_bytes},
           {"capacity_bytes", memory.capacity_bytes},
           {"fits", memory.fits()},
           {"at_s", memory.at_s},

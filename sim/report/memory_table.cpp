@@ -60,6 +60,20 @@ Table memory_table(const StepResult& result) {
   return table;
 }
 
+namespace {
+
+// Of the stage that asks for most.
+std::string retaken(const StepResult& result) {
+  double most = 0;
+  for (const RankMemory& rank : result.memory.ranks) most = std::max(most, rank.retaken_bytes);
+  if (most == 0) return "";
+  return fmt::format(
+      "\nso full that PyTorch's allocator gives blocks back and asks the device for {} GiB again in every step: time that is not in it",
+      in_gib(most));
+}
+
+}  // namespace
+
 std::string memory_line(const StepResult& result) {
   const RankMemory* fullest = result.memory.fullest();
   if (fullest == nullptr) return "";
@@ -71,8 +85,8 @@ std::string memory_line(const StepResult& result) {
       !fullest->cache_simulated && fullest->stuck_bytes > 0
           ? fmt::format(", {} GiB of it for the allocator's cache by a fixed share of the tensors", in_gib(fullest->stuck_bytes))
           : "";
-  return fmt::format("memory: {} of {} GiB on stage {}{}{}", in_gib(fullest->needed_bytes()), in_gib(fullest->capacity_bytes),
-                     fullest->stage, by_share, on_host);
+  return fmt::format("memory: {} of {} GiB on stage {}{}{}{}", in_gib(fullest->needed_bytes()), in_gib(fullest->capacity_bytes),
+                     fullest->stage, by_share, on_host, retaken(result));
 }
 
 std::string shortage(const StepResult& result) {

@@ -257,6 +257,7 @@ TEST(AllocatorPeaks, AreWhatAGpuMustHave) {
     const AllocatorPeaks enough = *sim::allocator_peaks(job, 0, free.reserved);
     EXPECT_FALSE(enough.out_of_memory);
     EXPECT_EQ(enough.retries, 0U);
+    EXPECT_EQ(enough.retaken, 0);
     EXPECT_TRUE(sim::allocator_peaks(job, 0, free.allocated - 512)->out_of_memory);
   }
 }
@@ -317,7 +318,7 @@ TEST(AllocatorPeaks, AreThoseOfTheFullestShard) {
 // Rounds that are left out because the one before changed nothing: without leaving any out the peaks are the same, on a GPU without limit
 // and on one that is just too small to keep all segments.
 TEST(AllocatorPeaks, AreThoseOfEveryRound) {
-  std::size_t repeated = 0;
+  std::size_t repeated = 0, retaken = 0;
   for (const sim::Job& job : jobs_of_known_order(11, 60)) {
     const workloads::Compiled compiled = workloads::compile(job.workload);
     for (int stage = 0; stage < compiled.shape.stages; ++stage) {
@@ -334,12 +335,16 @@ TEST(AllocatorPeaks, AreThoseOfEveryRound) {
         EXPECT_EQ(some.allocated, all.allocated) << job.name << " stage " << stage;
         EXPECT_EQ(some.reserved, all.reserved) << job.name << " stage " << stage;
         EXPECT_EQ(some.retries, all.retries) << job.name << " stage " << stage;
+        EXPECT_EQ(some.retaken, all.retaken) << job.name << " stage " << stage;
+        EXPECT_TRUE(all.retaken == 0 || all.retries > 0) << job.name << " stage " << stage;
+        retaken += all.retaken > 0 ? 1 : 0;
         EXPECT_EQ(some.out_of_memory, all.out_of_memory) << job.name << " stage " << stage;
         bytes = limits == 0 ? all.reserved - 512 : (all.allocated + all.reserved) / 2;
       }
     }
   }
   EXPECT_GT(repeated, 30U);
+  EXPECT_GT(retaken, 0U);
 }
 
 struct Errors {

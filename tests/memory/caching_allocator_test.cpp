@@ -158,6 +158,7 @@ TEST(CachingAllocator, gives_segments_back_where_expandable_ones_grow) {
     EXPECT_NE(allocator.allocate(60 * mib), nullptr);
     EXPECT_EQ(allocator.state().reserved, 60 * mib);
     EXPECT_EQ(allocator.state().retries, expandable ? 0U : 1U);
+    EXPECT_EQ(allocator.taken(), (expandable ? 60 : 30 + 30 + 60) * mib);
   }
 }
 
