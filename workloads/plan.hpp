@@ -278,11 +278,14 @@ struct KernelFusions {
   PassCopies loss_copies;  // of the fp32 logits, by a loss that is not fused, beside Megatron-LM's operators
   // Of RMSNorm over a width that Transformer Engine has no tuned kernels for, against what the GPU's file says.
   PassTimes untuned_norm_time;
+  PassTimes head_norm_time;  // the same of LayerNorm over the queries and keys of each head
   // overlap.tp: a product's own rows beside the gather of the others, then those; no other product is cut.
   bool own_tokens_first = false;
   bool zeroes_gradients = false;  // the buffer of all gradients is set to zero once per step
-  bool casts_weights = false;     // products in 8 or 4 bits: weights are cast once per step, as they are and transposed
-  bool fused_casts = false;       // norms and gated activations write the 8 bits that the next product reads, or the one before in backward
+  // Several replicas: the buckets that are reduced are divided, cast to the weights' type and set to zero by operators of their own.
+  bool copies_buckets = false;
+  bool casts_weights = false;  // products in 8 or 4 bits: weights are cast once per step, as they are and transposed
+  bool fused_casts = false;    // norms and gated activations write the 8 bits that the next product reads, or the one before in backward
   bool transposes_frozen = false;                         // frozen weights in 8 bits are transposed anew for every product of backward
   GroupedKernel grouped_kernel = GroupedKernel::library;  // of its products of all experts at once
 };

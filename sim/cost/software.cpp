@@ -254,8 +254,13 @@ const Keys<Software>& software_keys() {
         "An update that is not fused: what the host issues for each tensor of parameters; 0: torch's foreach kernels for all."),
       K("untuned_norm_time", kernels(&KernelFusions::untuned_norm_time), mapping(times_keys()),
         "RMSNorm over a width without tuned kernels in Transformer Engine takes so many times what the GPU's file says."),
+      K("head_norm_time", kernels(&KernelFusions::head_norm_time), mapping(times_keys()),
+        "LayerNorm over the queries and keys of each head takes so many times what the GPU's file says."),
       K("zeroes_gradients", kernels(&KernelFusions::zeroes_gradients), truth(),
         "The buffer of all gradients is set to zero once per step."),
+      K("copies_buckets", kernels(&KernelFusions::copies_buckets), truth(),
+        "Several replicas: gradients' buckets are divided, cast to the weights' type, in which clipping and update read them, and set to "
+        "zero by operators of their own."),
       K("casts_weights", kernels(&KernelFusions::casts_weights), truth(),
         "Products in 8 or 4 bits: weights are cast once per step, as they are and transposed; else in each pass, by recipes but delayed."),
       K("fused_casts", kernels(&KernelFusions::fused_casts), truth(),

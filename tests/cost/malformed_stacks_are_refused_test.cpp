@@ -98,7 +98,9 @@ TEST(MalformedStacks, UnknownKey) {
       "gathers_by_product, "
       "merges_branches, joins_gathered, autocast, compiled, rope_kernels, rope_copies, rope_by_document, "
       "activation_kernels, activation_copies, activation_kept, loss_copies, "
-      "update_kernels, untuned_norm_time, zeroes_gradients, casts_weights, fused_casts, transposes_frozen, memory, serving");
+      "update_kernels, untuned_norm_time, head_norm_time, zeroes_gradients, copies_buckets, casts_weights, fused_casts, transposes_frozen, "
+      "memory, "
+      "serving");
 }
 
 TEST(MalformedStacks, WhoseViewsAreCopied) {

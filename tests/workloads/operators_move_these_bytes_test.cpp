@@ -418,6 +418,47 @@ TEST(OperatorBytes, AllGradientsAreSetToZeroAndWeightsCastOnceAStep) {
   EXPECT_EQ(bytes("weights_cast"), 2e9 * (2 + 1));
 }
 
+TEST(OperatorBytes, LayerNormOverHeadsTakesAsManyTimesAsItsStackSays) {
+  Workload workload = gpt(2, 1024, 16, 51200, 1024, 1);
+  workload.model.qk_norm = true;
+  workload.fusions.autocast = true;
+  workload.precision.weights = DType::fp32;
+  workload.fusions.head_norm_time = {.forward = 3, .backward = 5};
+  const auto times = [&](const char* name) {
+    std::vector<double> all;
+    const BlockProgram layer = layer_program(workload, false);
+    for (const std::vector<Item>* items : {&layer.forward, &layer.backward}) {
+      for (const Item& item : *items) {
+        if (const Operator* op = std::get_if<Operator>(&item); op != nullptr && op->name == name) all.push_back(op->times);
+      }
+    }
+    return all;
+  };
+  EXPECT_EQ(times("qk_norm"), (std::vector<double>{3, 5}));
+  EXPECT_EQ(times("qk_norm autocast"), (std::vector<double>{1, 1})) << "casts have no rows";
+  workload.model.norm = Norm::rmsnorm;
+  for (const double each : times("qk_norm")) EXPECT_EQ(each, 1) << "another kernel";
+}
+
+TEST(OperatorBytes, BucketsOfGradientsAreCopiedWhereReplicasReduceThem) {
+  // Of 3e9 fp32 gradients: divided 4 + 4 bytes, cast to the weights' 16 bits 4 + 2, set to zero 4; the norm of 1e9 then reads 2, and not 4.
+  Workload workload = small();
+  const auto bytes = [&](const char* name) {
+    double sum = 0;
+    for (const Operator& op : optimizer_program(workload, 1e9, {3e9, 2e9}).update) sum += op.name == name ? op.bytes : 0;
+    return sum;
+  };
+  workload.fusions.copies_buckets = true;
+  workload.parallel.dp = 1;
+  EXPECT_EQ(bytes("buckets_copied"), 0);
+  EXPECT_EQ(bytes("gradient_norm"), 1e9 * 4);
+  workload.parallel.dp = 2;
+  EXPECT_EQ(bytes("buckets_copied"), 3e9 * (4 + 4 + 4 + 2 + 4));
+  EXPECT_EQ(bytes("gradient_norm"), 1e9 * 2);
+  workload.precision.gradients = DType::bf16;
+  EXPECT_EQ(bytes("buckets_copied"), 3e9 * (2 + 2 + 2)) << "nothing to cast";
+}
+
 TEST(OperatorBytes, ParametersOfAllGpusAreThoseOfTheModel) {
   // Norms and biases of row-parallel layers are held by every tp rank, matrices once.
   for (Workload workload : {gpt(6, 1024, 16, 51200, 1024, 1), llama(6, 1024, 16, 4, 2816, 32000, 1024, 1)}) {

@@ -213,9 +213,15 @@ Section head_norms(const Workload& workload, const Shard& shard) {
   Shard heads = shard;
   heads.hidden = shard.query_width + shard.kv_width;
   heads.spread_tokens = shard.tokens;
-  Section section = norm_of_product(workload, heads, "qk_norm");
-  for (std::vector<Item>* items : {&section.forward, &section.backward}) {
-    for (Item& item : *items) std::get<Operator>(item).kernels *= 2;
+  const char* name = "qk_norm";
+  Section section = norm_of_product(workload, heads, name);
+  const PassTimes times = workload.model.norm == Norm::layernorm ? workload.fusions.head_norm_time : PassTimes{};
+  for (const auto& [items, time] : {std::pair(&section.forward, times.forward), std::pair(&section.backward, times.backward)}) {
+    for (Item& item : *items) {
+      Operator& op = std::get<Operator>(item);
+      op.kernels *= 2;
+      if (op.name == name) op.times = time;  // not the casts around it
+    }
   }
   section.parameters = 2.0 * static_cast<double>(shard.head_dim) * (workload.model.norm == Norm::layernorm ? 2 : 1);
   return section;

@@ -28,9 +28,26 @@ double weight_cast_bytes(const Workload& workload, DType products) {
   return bytes_of(workload.precision.weights) + 2 * bytes_of(products);
 }
 
+bool copies_buckets(const Workload& workload) { return workload.fusions.copies_buckets && workload.parallel.dp * workload.parallel.cp > 1; }
+
+// In which clipping and update read gradients.
+double gradient_bytes(const Workload& workload) {
+  return bytes_of(copies_buckets(workload) ? workload.trained_weights() : workload.precision.gradients);
+}
+
+// Divided by the number of replicas, cast where their type is another than the weights', set to zero.
+double bucket_bytes(const Workload& workload) {
+  const double summed = bytes_of(workload.precision.gradients), own = bytes_of(workload.trained_weights());
+  return 2 * summed + (summed != own ? summed + own : 0) + summed;
+}
+
 // Gradients set to zero; weights of layers in 8 or 4 bits are cast.
 std::vector<Operator> once_a_step(const Workload& workload, const HeldParameters& held) {
   std::vector<Operator> all;
+  if (copies_buckets(workload) && held.gradients > 0) {
+    constexpr int kernels = 3;
+    all.push_back(update_operator("buckets_copied", held.gradients * bucket_bytes(workload), kernels));
+  }
   if (workload.fusions.zeroes_gradients && held.gradients > 0) {
     all.push_back(update_operator("gradients_to_zero", held.gradients * bytes_of(workload.precision.gradients), 1));
   }
@@ -130,7 +147,7 @@ void add_muon(const Workload& workload, const HeldParameters& held, std::vector<
 }  // namespace
 
 OptimizerProgram optimizer_program(const Workload& workload, double parameters, const HeldParameters& held) {
-  const double gradient = bytes_of(workload.precision.gradients);
+  const double gradient = gradient_bytes(workload);
   const double state = bytes_of(workload.precision.optimizer), moment = bytes_of(workload.precision.moments);
   const auto states = [&](const Passes& passes) { return passes.master * state + passes.moments * moment; };
   // Weights that are kept in fewer bits than the master copy are written from it.
