@@ -96,7 +96,6 @@ TEST(ShippedGpus, NvidiasBoardsOfTrainingMultiplyInFp32) {
 
 TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
   const auto names = config::data_names("platforms/software");
-  EXPECT_EQ(names, (std::vector<std::string>{"aleph-alpha-scaling",
                                              "atom",
                                              "automodel",
                                              "custom",
@@ -181,6 +180,8 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
                                              "vllm-rocm-2024-blocks",
                                              "vllm-rocm-2025",
                                              "vllm-rocm-2026"}));
+  ASSERT_GE(names.size(), 80U);
+  EXPECT_EQ(names, (std::vector<std::string>{"aleph-alpha-scaling",
   for (const std::string& name : names) {
     const Software software = load_software(name);
     EXPECT_GE(software.fusions.size(), 8U) << name;  // and habits with experts, where it has any
