@@ -118,6 +118,10 @@ TEST(ExpertPrecision, RefuseAPrecisionThatCannotBe) {
   EXPECT_EQ(refused("qwen3-30b-a3b", "dgx-h100-ndr400", "{compute: fp8, experts: bf16, param_gather: fp8}"),
             "precision.param_gather fp8 has fewer bits than products in bf16");
   EXPECT_EQ(refused("qwen3-30b-a3b", "dgx-h100-ndr400", "{compute: fp8, param_gather: fp8}"), "accepted");
+  // torchao casts rows behind the gather.
+  EXPECT_EQ(refused("llama3-8b", "dgx-h100-ndr400", "{compute: fp8, recipe: rowwise, param_gather: fp8}"),
+            "weights that are scaled by row are not gathered in fp8");
+  EXPECT_EQ(refused("llama3-8b", "dgx-h100-ndr400", "{compute: fp8, recipe: rowwise}"), "accepted");
 }
 
 }  // namespace

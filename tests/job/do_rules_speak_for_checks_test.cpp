@@ -62,13 +62,6 @@ TEST(DoRulesSpeakForChecks, a_changed_plan_is_refused_in_the_same_words) {
   expect([](auto& w) { w.parallel.sp = w.fusions.whole_head = true; }, "parallel.sp",
          {{"parallel.sp", "true"}, {"software", "{like: megatron-core, whole_head: true}"}});
   expect([](auto& w) { w.precision.recipe = workloads::Scaling::mxfp8; }, "precision.recipe", {{"precision", "{recipe: mxfp8}"}});
-  expect(
-      [](auto& w) {
-        w.precision.compute = workloads::DType::fp8;
-        w.precision.recipe = workloads::Scaling::rowwise;
-        w.precision.param_gather = workloads::DType::fp8;
-      },
-      "precision.param_gather", {{"precision", "{compute: fp8, recipe: rowwise, param_gather: fp8}"}});
   expect([](auto& w) { w.offload_layers = 2; }, "offload.layers", {{"offload.layers", "2"}});
   expect([](auto& w) { w.offload_share = 0.5; }, "offload.share", {{"offload.share", "0.5"}});
   expect([](auto& w) { w.offload_weights = true; }, "offload.weights", {{"offload.weights", "true"}});

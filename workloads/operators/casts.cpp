@@ -1,0 +1,84 @@
+#include "workloads/operators/casts.hpp"
+
+namespace rehearse::workloads {
+
+bool is_narrow(DType type) { return type == DType::fp8 || type == DType::fp4; }
+
+namespace {
+
+// Scales that are found from the values, by a stack that does not cast weights once a step: torchao, whose module casts in forward and in
+// backward (torchao/float8/float8_linear.py; the traffic as in its own testing/training/roofline_utils.py).
+bool casts_each_pass(const Workload& workload, DType type) {
+  return is_narrow(type) && !workload.fusions.casts_weights && workload.precision.recipe != Scaling::delayed;
+}
+bool gathered_narrow(const Workload& workload, DType type) { return workload.precision.param_gather == type; }
+
+// Bytes of scales beside each value of 8 bits: fp32 for 128, or E8M0 for 32.
+double scale_bytes(Scaling recipe) {
+  constexpr double fp32 = 4, values_of_block = 128, values_of_mx = 32;
+  return recipe == Scaling::blockwise ? fp32 / values_of_block : recipe == Scaling::mxfp8 ? 1 / values_of_mx : 0;
+}
+
+// Scales of blocks and of rows belong to a direction: both copies are cast from 16 bits, and none is a transpose of the other.
+bool by_blocks(Scaling recipe) { return recipe == Scaling::blockwise || recipe == Scaling::mxfp8; }
+
+// Scales by row (torchao/testing/training/roofline_utils.py): in the one direction a read and a write in 8 bits, in the other the transpose
+// in 16 bits, which the same kernel writes, and a second that reads it. Nothing of the other where the weight gradient's product has 16
+// bits. A compiler has the kernel before write the first.
+void add_cast_by_rows(std::vector<Item>& items, const LinearKind& kind, const std::string& name, Pass pass, double elements, bool beside) {
+  const double narrow = bytes_of(kind.type), first = (kind.compiled && beside ? 0 : kind.element) + narrow;
+  const bool both = !kind.frozen && kind.recipe == Scaling::rowwise;
+  items.emplace_back(memory_bound(name + " cast", elements * (first + (both ? 2 * kind.element + narrow : 0)), pass, both ? 2 : 1));
+}
+
+}  // namespace
+
+// What comes in 8 bits has one order, and `_scaled_mm` reads its second matrix by columns (torchao's preprocess_addmm).
+bool transposes_weights(const Workload& workload, DType type) {
+  const bool gathered = casts_each_pass(workload, type) && gathered_narrow(workload, type);
+  return (gathered && workload.precision.recipe == Scaling::tensorwise) ||
+         (workload.fusions.transposes_frozen && keeps_frozen(workload, type));
+}
+
+double recast_bytes(const Workload& workload, DType type) {
+  const bool come_cast = gathered_narrow(workload, type) || keeps_frozen(workload, type);
+  return casts_each_pass(workload, type) && !come_cast ? product_weight_bytes(workload) : 0;
+}
+
+// torchao gathers 16 bits, of which no rank has a whole row in the other direction (Float8ColwiseParallel is of scales by tensor alone).
+bool gathers_narrow(const LinearKind& kind) { return is_narrow(kind.type) && !by_rows(kind.recipe); }
+
+double written_by_cast(const LinearKind& kind, bool transposed) {
+  const bool both = !kind.frozen && (transposed || by_blocks(kind.recipe));
+  return (both ? 2 : 1) * (bytes_of(kind.type) + scale_bytes(kind.recipe));
+}
+
+// 8- and 4-bit layers: read in 16 bits (twice where the scale is the tensor's own), written as is for one product and transposed for the
+// other, that of a weight gradient. What is gathered over tp afterwards is cast where it lies spread, and transposed behind the gather.
+// A compiler has the kernel that makes a tensor find its largest value (Inductor's extract_input_node_reduction_ranges).
+void add_cast(std::vector<Item>& items, const LinearKind& kind, const std::string& name, Pass pass, double elements, bool transposed,
+              bool beside) {
+  if (!is_narrow(kind.type)) return;
+  if (by_rows(kind.recipe)) return add_cast_by_rows(items, kind, name, pass, elements, beside);
+  const bool own = kind.recipe == Scaling::tensorwise, reads_twice = own && !(kind.compiled && beside);
+  items.emplace_back(memory_bound(name + " cast", elements * ((reads_twice ? 2 : 1) * kind.element + written_by_cast(kind, transposed)),
+                                  pass, own ? 2 : 1));
+}
+
+void add_transpose(std::vector<Item>& items, const LinearKind& kind, const std::string& name, double elements) {
+  if (!gathers_narrow(kind) || by_blocks(kind.recipe) || kind.frozen) return;
+  items.emplace_back(memory_bound(name + " transpose", elements * 2 * bytes_of(kind.type), Pass::backward_input));
+}
+
+// Forward finds the scale, which backward has kept, where it is the tensor's own; each pass writes the order that its product reads, by
+// rows behind a transpose in 16 bits.
+void add_weight_cast(std::vector<Item>& items, const LinearKind& kind, const Linear& linear, Pass pass) {
+  if (kind.recast == 0) return;
+  const double weights = static_cast<double>(linear.n * linear.k);
+  const int reads = kind.recipe == Scaling::tensorwise && pass == Pass::forward ? 2 : 1;
+  const bool transposed = kind.recipe == Scaling::rowwise && pass == Pass::backward_input;
+  const double bytes = weights * ((reads + (transposed ? 2 : 0)) * kind.recast + bytes_of(kind.type) + scale_bytes(kind.recipe));
+  items.emplace_back(memory_bound(linear.name + weight_cast, bytes, pass, (reads + (transposed ? 1 : 0)) * linear.products));
+}
+
+}  // namespace rehearse::workloads

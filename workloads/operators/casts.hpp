@@ -1,0 +1,28 @@
+// Casts of what linear layers in 8 and 4 bits read: activations, gradients and weights (internal to the operators).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "workloads/operators/linear.hpp"
+
+namespace rehearse::workloads {
+
+[[nodiscard]] bool is_narrow(DType type);
+// Weights that come in 8 bits are transposed for each product of backward.
+[[nodiscard]] bool transposes_weights(const Workload& workload, DType type);
+// Of a weight that each pass casts anew; 0: none does.
+[[nodiscard]] double recast_bytes(const Workload& workload, DType type);
+
+// Whether tensor parallelism gathers what is cast already.
+[[nodiscard]] bool gathers_narrow(const LinearKind& kind);
+// Of an element, with its scale; transposed: also for the product of a weight gradient.
+[[nodiscard]] double written_by_cast(const LinearKind& kind, bool transposed);
+// beside: the kernel that makes the tensor can do a part of it, where a compiler fuses.
+void add_cast(std::vector<Item>& items, const LinearKind& kind, const std::string& name, Pass pass, double elements, bool transposed,
+              bool beside);
+// Behind a gather of what was cast.
+void add_transpose(std::vector<Item>& items, const LinearKind& kind, const std::string& name, double elements);
+void add_weight_cast(std::vector<Item>& items, const LinearKind& kind, const Linear& linear, Pass pass);
+
+}  // namespace rehearse::workloads
