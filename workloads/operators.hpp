@@ -30,6 +30,7 @@ struct Operator {
   std::int64_t batch = 0, heads = 0, kv_heads = 0, query = 0, key = 0, head_dim = 0;
   bool causal = false;
   int kernels = 1;                                 // launches
+  int block_sums = 0;                              // of them those that add up what blocks have of a small weight's gradient
   double times = 1;                                // it takes so many times what the GPU's file says
   GroupedKernel grouped = GroupedKernel::library;  // gemm: of rows sorted by expert, by this kernel
   bool captured = false;                           // in a graph that is replayed: the host issues nothing

@@ -145,6 +145,8 @@ const Keys<Gpu>& gpu_keys() {
       K("host_time", &Gpu::host_time, config::number(0.1, 10),
         "The processor on its board takes so many times as long to issue a kernel as an x86 server's."),
       K("atomic_adds", &Gpu::adds_per_s, config::quantity(Dimension::rate, 1e6), "To elements of 16 bits in its memory."),
+      K("block_sum", &Gpu::block_sum_s, config::quantity(Dimension::time),
+        "To add up what the blocks of a norm over heads have of its weight's gradient (sums_by_block of a stack)."),
       K("eager", &Gpu::eager_share, config::number(0.1, 1), "Of the rate of memory-bound kernels, what PyTorch's own operators reach."),
       K("peak", peak_keys().shape(), read_peaks, {}, "By precision.").required(),
       K(

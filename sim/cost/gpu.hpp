@@ -49,6 +49,10 @@ struct Gpu {
   // Atomic adds to elements of 16 bits. The default is H100's: PyTorch's index_add_ adds 2^22 rows of 128 in 4,719 us there
   // (pytorch/pytorch, pull request 175760).
   double adds_per_s = 114e9;
+  // Of one sum over blocks (Operator::block_sums): Transformer Engine's rmsnorm_bwd_finalize_general over a head's 128 columns adds one row
+  // of each resident block after another by four threads a column. 58 and 78 us each on H20 of 78 multiprocessors (112 norms, four in each
+  // of 28 blocks, of a Cosmos 2B: 6.5 and 8.74 ms an iteration in a public profile of July 2026), 98 and 132 us with H100's 132.
+  double block_sum_s = 115e-6;
   double eager_share = 1;  // of the rate of memory-bound kernels, what those of PyTorch's own operators reach
   std::map<workloads::Phase, ContentionPair> contention;  // by what communication is for; those that the file names
   std::shared_ptr<const CostModel> cost;                  // by operator class and precision
@@ -87,6 +91,7 @@ struct Software {
   std::map<std::string, bool> fusions;  // "softmax", "norm", "activation", "rope", "cross_entropy", ...
   workloads::KernelFusions kernels;     // what it does beyond `fusions`; kernel_fusions() has both
   bool replays_graphs = false;          // the job's cuda_graphs: kernels cost the host nothing
+  bool launch_blocking = false;         // the host waits for every kernel before it issues the next (CUDA_LAUNCH_BLOCKING)
   double kernel_time = 1;               // kernels take so many times what the GPU's file says
   double launch_s = 0;                  // per kernel, added to the kernel's time: the gap between dependent kernels on the GPU
   double issue_s = 0;                   // per kernel on the host, on top of the driver's launch: bounds kernels that are shorter than it

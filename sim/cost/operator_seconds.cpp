@@ -69,7 +69,7 @@ Share share_of(const Gpu& gpu, const Software& software, std::span<const workloa
     const double cost_s = line_s(gpu, software, op) / (op.eager ? gpu.eager_share : 1);
     const double kernel_s = std::max(cost_s, op.adds / gpu.adds_per_s);
     const double alone_s = software.kernel_time * op.times * kernel_s / (flash_share(gpu, software, op) * grouped_share(gpu, op));
-    share.device_s += alone_s + software.launch_s * op.kernels;
+    share.device_s += alone_s + op.block_sums * gpu.block_sum_s + software.launch_s * op.kernels;
   }
   return share;
 }
@@ -84,7 +84,8 @@ int calls_of(const workloads::PassQueue::Pair& pair) {
 
 double operator_seconds(const Gpu& gpu, const Software& software, const workloads::Operator& op) {
   const Share share = share_of(gpu, software, {&op, 1});
-  return std::max(share.device_s, share.issued * host_s(gpu, software));
+  const double host = share.issued * host_s(gpu, software);
+  return software.launch_blocking ? host + share.device_s : std::max(share.device_s, host);
 }
 
 double device_seconds(const Gpu& gpu, const Software& software, const workloads::Operator& op) {
@@ -95,7 +96,8 @@ double queued_seconds(const Gpu& gpu, const Software& software, std::span<const 
                       std::span<const workloads::Operator> queue, double others_s, int others, double wait_s) {
   const Share mine = share_of(gpu, software, operators), all = share_of(gpu, software, queue);
   const double host = (all.issued + others) * (host_s(gpu, software) + wait_s), device = all.device_s + others_s;
-  const double wait = std::pow(std::pow(host, queue_knee) + std::pow(device, queue_knee), 1 / queue_knee) - device;
+  const double wait =
+      software.launch_blocking ? host : std::pow(std::pow(host, queue_knee) + std::pow(device, queue_knee), 1 / queue_knee) - device;
   return mine.device_s + (all.issued > 0 ? wait * mine.issued / all.issued : 0);
 }
 

@@ -88,7 +88,8 @@ TEST(MalformedStacks, UnknownKey) {
       "s.yaml:5:1: error: unknown key 'isue'\n"
       "    5 | isue: 6 us\n"
       "      | ^\n"
-      "  did you mean 'issue'? known: source, trains, fusions, experts, kernel_time, launch, issue, network_wait, network_rate, "
+      "  did you mean 'issue'? known: source, trains, fusions, experts, kernel_time, launch, issue, launch_blocking, network_wait, "
+      "network_rate, "
       "step, collectives, "
       "flash, early_stop, zero3_issue, "
       "zero3_by_tensor, adapter_units, copies_exchanged, flat_parameters, all_reduces_gradients, broadcasts_weights, host_update, "
@@ -97,8 +98,8 @@ TEST(MalformedStacks, UnknownKey) {
       "packed_qkv, own_tokens_first, keeps_gathered, separate_qkv, separate_gate, fused_adapters, reduces_by_product, copies_shared, "
       "gathers_by_product, "
       "merges_branches, joins_gathered, autocast, compiled, rope_kernels, rope_copies, rope_by_document, "
-      "activation_kernels, activation_copies, activation_kept, loss_copies, "
-      "update_kernels, untuned_norm_time, head_norm_time, zeroes_gradients, copies_buckets, casts_weights, fused_casts, transposes_frozen, "
+      "activation_kernels, activation_copies, activation_kept, loss_copies, fused_loss_copies, "
+      "update_kernels, untuned_norm_time, head_norm_time, sums_by_block, zeroes_gradients, copies_buckets, casts_weights, fused_casts, transposes_frozen, "
       "memory, "
       "serving");
 }

@@ -152,6 +152,17 @@ TEST(OperatorSeconds, AddElementByElementAtTheRateOfAtomics) {
   expect_same(operator_seconds(gpu, {}, op), 2e-3);
 }
 
+// A sum over what blocks left takes its time whatever the bytes, and is no part of what a stack takes longer.
+TEST(OperatorSeconds, AddUpWhatBlocksLeft) {
+  Gpu gpu = gpu_with_gemm("{model: roofline}");
+  gpu.block_sum_s = 115e-6;
+  Software software;
+  software.kernel_time = 1.05;
+  workloads::Operator op = moving(1e9);  // 2 ms
+  op.block_sums = 2;
+  expect_same(operator_seconds(gpu, software, op), 1.05 * 2e-3 + 230e-6);
+}
+
 // PyTorch's own operators reach a part of the memory-bound rate; kernels of the stack's libraries all of it.
 TEST(OperatorSeconds, TakePyTorchsOperatorsLonger) {
   Gpu gpu = gpu_with_gemm("{model: roofline}");

@@ -100,6 +100,19 @@ TEST(QueuedSeconds, OfReplayedGraphsAreTheGpus) {
   expect_same(queued_seconds(gpu, software, {&op, 1}, {&op, 1}, 1e-6, 1, 0), 2e-6 + 3e-6);
 }
 
+// CUDA_LAUNCH_BLOCKING: host and GPU take turns, D + H, shared by kernels; alone as well.
+TEST(QueuedSeconds, AddTheHostsThatWaitsForEveryKernel) {
+  const Gpu gpu = gpu_with_gemm("{model: roofline}");
+  Software software;
+  software.issue_s = 1e-3 - gpu.launch_s;
+  software.launch_blocking = true;
+  workloads::Operator op = moving(5e8);  // 1 ms
+  const std::vector<workloads::Operator> queue{op, op};
+  expect_same(queued_seconds(gpu, software, queue, queue, 1e-3, 2, 0), 2e-3 + 4e-3);
+  expect_same(queued_seconds(gpu, software, {&op, 1}, queue, 1e-3, 2, 0), 1e-3 + 2e-3);
+  expect_same(operator_seconds(gpu, software, op), 1e-3 + 1e-3);
+}
+
 TEST(QueuedSeconds, OfLongKernelsAreTheGpus) {
   const Gpu gpu = gpu_with_gemm("{model: roofline}");
   Software software;

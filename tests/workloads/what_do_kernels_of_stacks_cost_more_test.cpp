@@ -1,5 +1,5 @@
-// What a stack's own kernels take more than those that are counted for all: of a loss that is not fused, and of norms without tuned
-// kernels.
+// What a stack's own kernels take more than those that are counted for all: of a loss that is not fused or is in pieces, of norms without
+// tuned kernels, and of norms over heads.
 #include <gtest/gtest.h>
 
 #include "operators_workloads.hpp"
@@ -20,6 +20,35 @@ TEST(LossCopies, AreOfTheLogitsInFp32) {
   const BlockProgram with = head_program(more), without = head_program(plain);
   EXPECT_EQ(find(with.forward, "cross_entropy").bytes - find(without.forward, "cross_entropy").bytes, 36 * batch_tokens * vocabulary);
   EXPECT_EQ(find(with.backward, "cross_entropy").bytes - find(without.backward, "cross_entropy").bytes, 12 * batch_tokens * vocabulary);
+}
+
+// The same of a fused loss, by copies of its own.
+TEST(FusedLossCopies, AreOfTheFusedLossAlone) {
+  Workload plain = llama_of_width(4096), more = plain;
+  more.fusions.fused_loss_copies = {1.75, 0.5};
+  const double logits = batch_tokens * vocabulary;
+  const BlockProgram with = head_program(more), without = head_program(plain);
+  EXPECT_EQ(find(with.forward, "cross_entropy").bytes - find(without.forward, "cross_entropy").bytes, 14 * logits);
+  EXPECT_EQ(find(with.backward, "cross_entropy").bytes - find(without.backward, "cross_entropy").bytes, 4 * logits);
+  plain.fusions.cross_entropy = more.fusions.cross_entropy = false;
+  EXPECT_EQ(find(head_program(more).forward, "cross_entropy").bytes, find(head_program(plain).forward, "cross_entropy").bytes);
+}
+
+// Queries' and keys' weights are summed over the blocks apart, in backward, by a stack that does so for a fused RMSNorm.
+TEST(HeadNorms, AddUpWhatBlocksHaveOfTheirWeights) {
+  Workload headed = llama_of_width(4096);
+  headed.model.qk_norm = true;
+  const auto sums = [&](const char* name) { return find(layer_program(headed, false).backward, name).block_sums; };
+  EXPECT_EQ(sums("qk_norm"), 0);
+  headed.fusions.sums_by_block = true;
+  EXPECT_EQ(sums("qk_norm"), 2);
+  EXPECT_EQ(sums("input_norm"), 0);
+  EXPECT_EQ(find(layer_program(headed, false).forward, "qk_norm").block_sums, 0);
+  headed.fusions.norm = false;
+  EXPECT_EQ(sums("qk_norm"), 0);
+  headed.fusions.norm = true;
+  headed.model.norm = Norm::layernorm;
+  EXPECT_EQ(sums("qk_norm"), 0);
 }
 
 // torch.nn.functional.cross_entropy, bytes a logit of 16 bits. Apart: 2 + 4 to fp32, three reads and a write of 4; backward zeros of 4,

@@ -223,6 +223,8 @@ Section head_norms(const Workload& workload, const Shard& shard) {
       if (op.name == name) op.times = time;  // not the casts around it
     }
   }
+  const bool by_block = workload.fusions.norm && workload.fusions.sums_by_block && workload.model.norm == Norm::rmsnorm;
+  if (by_block) std::get<Operator>(section.backward.front()).block_sums = 2;
   section.parameters = 2.0 * static_cast<double>(shard.head_dim) * (workload.model.norm == Norm::layernorm ? 2 : 1);
   return section;
 }

@@ -57,12 +57,12 @@ Section gathered_logits(const Shard& shard) {
 Section cross_entropy(const Workload& workload, const Shard& shard) {
   const double logits = static_cast<double>(shard.tokens * shard.loss_vocab);
   const bool whole = shard.head_tp == 1 || shard.gathers_logits();
-  Traffic traffic = (workload.fusions.log_softmax && whole ? torch_loss_bytes : loss_bytes)(workload.fusions.cross_entropy, shard.element);
-  traffic.eager = !workload.fusions.cross_entropy;
-  if (!workload.fusions.cross_entropy) {
-    traffic.forward_bytes += 2 * fp32_loss * workload.fusions.loss_copies.forward;
-    traffic.backward_bytes += 2 * fp32_loss * workload.fusions.loss_copies.backward;
-  }
+  const KernelFusions& fusions = workload.fusions;
+  Traffic traffic = (fusions.log_softmax && whole ? torch_loss_bytes : loss_bytes)(fusions.cross_entropy, shard.element);
+  traffic.eager = !fusions.cross_entropy;
+  const PassCopies& copies = fusions.cross_entropy ? fusions.fused_loss_copies : fusions.loss_copies;
+  traffic.forward_bytes += 2 * fp32_loss * copies.forward;
+  traffic.backward_bytes += 2 * fp32_loss * copies.backward;
   traffic.forward_bytes *= logits;
   traffic.backward_bytes *= logits;
   traffic.forward_kernels *= workload.fusions.loss_pieces;
