@@ -245,6 +245,7 @@ struct KernelFusions {
   bool stacked_experts = false;         // one tensor has the weights of all experts; without grouped products each adds to a whole gradient
   bool replays_dispatch = false;        // full recomputation takes what was dispatched and combined from memory
   bool eager_experts = false;           // their activation is two operators also where a compiler fuses what is around them
+  bool fills_blocks = false;            // their rows are filled up to whole blocks for products in 8 or 4 bits, where nothing before has
   // What the host issues, in kernels: to route a layer's tokens; for each of the two permutations around the all-to-all; for each of the
   // two sorts around the experts that another dispatcher leaves to it; more for each piece of a layer (attention and router; experts) when
   // forward and backward of two micro-batches are interleaved (overlap.ep).

@@ -37,7 +37,7 @@ constexpr std::array<Fusion, 8> all_fusions{
      {"optimizer", &KernelFusions::optimizer, "The whole update in one pass."}}};
 
 // What a stack does with experts; left out it is as KernelFusions has it.
-constexpr std::array<Fusion, 9> expert_habits{
+constexpr std::array<Fusion, 10> expert_habits{
     {{"grouped_gemm", &KernelFusions::grouped_gemm, "One kernel for all of a rank's experts."},
      {"low_precision_dispatch", &KernelFusions::low_precision_dispatch, "8-bit layers: tokens travel to their experts in 8 bits."},
      {"permutation", &KernelFusions::permutation, "Tokens are sorted by expert, and added up again, by a kernel each."},
@@ -49,7 +49,10 @@ constexpr std::array<Fusion, 9> expert_habits{
       "recompute: full takes what was dispatched to experts, and combined, from memory, and exchanges nothing."},
      {"eager", &KernelFusions::eager_experts,
       "Their activation function and its gate are operators of their own also where a compiler fuses what is around them."},
-     {"gathered_biases", &KernelFusions::gathered_biases, "Biases are gathered by token and added at once, not expert by expert."}}};
+     {"gathered_biases", &KernelFusions::gathered_biases, "Biases are gathered by token and added at once, not expert by expert."},
+     {"fills_blocks", &KernelFusions::fills_blocks,
+      "Their rows are filled up to whole blocks for products in 8 or 4 bits, where dispatcher, padding or capacity have not; not in "
+      "graphs."}}};
 
 // One of a stack's kernels, as a key has it.
 constexpr auto kernels(auto KernelFusions::*field) {
@@ -102,6 +105,7 @@ const Keys<Software>& experts_keys() {
       habit(expert_habits[6]),
       habit(expert_habits[7]),
       habit(expert_habits[8]),
+      habit(expert_habits[9]),
       K("routing_kernels", kernels(&KernelFusions::routing_kernels), mapping(pass_keys()),
         "What the host issues to route a layer's tokens."),
       K("permutation_kernels", kernels(&KernelFusions::permutation_kernels), mapping(pass_keys()),

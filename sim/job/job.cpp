@@ -52,7 +52,9 @@ void take_habits(Job& job) {
   job.workload.parallel.whole_messages = job.system.software.whole_messages;
   // A graph holds no kernels whose sizes the host has to know: the experts' MLP is one fused kernel there.
   workloads::KernelFusions& fusions = job.workload.fusions;
-  if (job.system.software.replays_graphs) fusions.gate_bias_copies = fusions.bias_copies = fusions.clamp_copies = {};
+  if (!job.system.software.replays_graphs) return;
+  fusions.gate_bias_copies = fusions.bias_copies = fusions.clamp_copies = {};
+  fusions.fills_blocks = false;
 }
 
 void check(const Node& node, Job& job) {
