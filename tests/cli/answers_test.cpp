@@ -49,7 +49,7 @@ TEST(Answers, AReasonSaysWhereTimeIsBookedThatOverlapTakes) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const json phases = json::parse(outcome.out).at("comparison").at("phases");
   const json& tp = *std::ranges::find_if(phases, [](const json& phase) { return phase.at("phase") == "exposed_tp"; });
-  EXPECT_LT(tp.at("difference_s"), 0);
+  EXPECT_LT(tp.at("difference_s").get<double>(), 0);
   EXPECT_NE(tp.at("reason").get<std::string>().find("stretched by alpha"), std::string::npos) << tp;
 }
 

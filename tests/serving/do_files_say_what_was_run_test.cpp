@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "config/node.hpp"
+#include "deployments.hpp"
 #include "sim/kind/job_kind.hpp"
 #include "sim/report/page/page.hpp"
 #include "sim/report/reporter.hpp"
@@ -205,7 +206,7 @@ TEST_F(TheFiles, say_nothing_of_times_that_nobody_had) {
     std::string faults;
     for (int i = 0; i < 4; ++i) faults += fmt::format("{}instance decode.{} at {}", i == 0 ? "" : ", ", i, at);
     const json result = json::parse(files(gone + faults + "]}\n").at("result.json")).at("results").at("simulated");
-    EXPECT_LT(result.at("finished"), result.at("counted"));
+    EXPECT_LT(result.at("finished").get<int>(), result.at("counted").get<int>());
     EXPECT_EQ(result.at("ttft").at("mean_s").is_null(), result.at("finished") == 0);
     EXPECT_EQ(result.at("e2e").at("mean_s").is_null(), result.at("finished") == 0);
     for (const json& pool : result.at("pools")) {
@@ -225,7 +226,7 @@ TEST_F(TheFiles, have_no_time_per_token_of_answers_of_one) {
   EXPECT_TRUE(result.at("itl").at("p99_s").is_null());
   EXPECT_TRUE(result.at("tpot_split_s").is_null());
   EXPECT_FALSE(result.at("ttft_split_s").is_null());
-  EXPECT_GT(result.at("ttft").at("mean_s"), 0);
+  EXPECT_GT(result.at("ttft").at("mean_s").get<double>(), 0);
 }
 
 // The page of a command is that of the folder it wrote, with what it found out.

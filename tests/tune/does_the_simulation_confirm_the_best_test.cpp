@@ -53,8 +53,8 @@ TEST(Confirmation, IsWhatSimulateSaysOfEachPlan) {
 TEST(Confirmation, SaysWhyTheOrderChanges) {
   const json tune = tuned(two_plans + "--confirm 2 --set 'tune.within=0 %'");
   const json &first = tune.at("best")[0], &second = tune.at("best")[1], &changes = tune.at("order_changes");
-  EXPECT_LT(first.at("step_s"), second.at("step_s"));
-  EXPECT_GT(first.at("simulated_step_s"), second.at("simulated_step_s"));
+  EXPECT_LT(first.at("step_s").get<double>(), second.at("step_s").get<double>());
+  EXPECT_GT(first.at("simulated_step_s").get<double>(), second.at("simulated_step_s").get<double>());
   EXPECT_EQ(first.at("simulated_rank"), 2);
   EXPECT_EQ(second.at("simulated_rank"), 1);
   ASSERT_EQ(changes.size(), 2U);
@@ -81,7 +81,7 @@ TEST(Confirmation, NamesThePlanThatTheSimulationRefuses) {
   EXPECT_NE(refused.at("simulation_refused").get<std::string>().find("the scenario is drawn for 14.3 s of it"), std::string::npos);
   EXPECT_FALSE(refused.contains("simulated_step_s"));
   EXPECT_FALSE(refused.contains("simulated_rank"));
-  EXPECT_GT(other.at("simulated_step_s"), 14);
+  EXPECT_GT(other.at("simulated_step_s").get<double>(), 14);
   EXPECT_EQ(other.at("simulated_rank"), 1);
   ASSERT_EQ(tune.at("order_changes").size(), 2U);
   EXPECT_NE(tune.at("order_changes")[0].get<std::string>().find("the simulation refuses it"), std::string::npos);
