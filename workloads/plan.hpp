@@ -280,7 +280,7 @@ struct KernelFusions {
   PassCopies fused_loss_copies;  // of the same, by a loss that is fused in several kernels, beside those of one
   // Of RMSNorm over a width that Transformer Engine has no tuned kernels for, against what the GPU's file says.
   PassTimes untuned_norm_time;
-  PassTimes head_norm_time;  // the same of LayerNorm over the queries and keys of each head
+  PassTimes head_norm_time;    // the same of LayerNorm over the queries and keys of each head
   bool sums_by_block = false;  // norms over heads: few threads add up what blocks have of their weights' gradients
   // overlap.tp: a product's own rows beside the gather of the others, then those; no other product is cut.
   bool own_tokens_first = false;
