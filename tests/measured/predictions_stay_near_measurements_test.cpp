@@ -262,7 +262,7 @@ TEST(Measured, BandsCoverTheNextStackAndSource) {
   EXPECT_GE(inside.at("the source left out, as it was at first contact"), 68);
 }
 
-// Families of GPUs without lines of their own, in rows that the others give. Experts: 58 runs, many of them Megatron-Bridge's on B300,
+// Families of GPUs without lines of their own, in rows that the others give. Experts: 78 runs, many of them Megatron-Bridge's on B300,
 // which are too fast with its lines too; on stacks that no other family has ten sources. Dense: users' boards, all too slow or too fast at
 // first contact, made the rows wider than the families that stand in for the next one need.
 TEST(Measured, BandsCoverTheNextGpuByItsDataSheet) {
@@ -270,7 +270,7 @@ TEST(Measured, BandsCoverTheNextGpuByItsDataSheet) {
   const std::string sheet = "GPU by data sheet, its family left out: ";
   EXPECT_NEAR(inside.at(sheet + "all"), 80, 8);
   EXPECT_NEAR(inside.at(sheet + "stack measured, dense"), 80, 5);
-  EXPECT_NEAR(inside.at(sheet + "stack measured, experts"), 80, 11);
+  EXPECT_NEAR(inside.at(sheet + "stack measured, experts"), 80, 12);
   EXPECT_NEAR(inside.at(sheet + "stack not, dense"), 80, 12);
   EXPECT_GE(inside.at(sheet + "stack not, experts"), 45);
 }
