@@ -110,10 +110,12 @@ TEST(BandOfMemory, OfAChangedStackAndOfAnUnknownOne) {
   EXPECT_NE(unknown.basis.find("other stacks"), std::string::npos) << unknown.basis;
 }
 
-// A stack without measurements that a measured one is like keeps what that one keeps.
+// A stack without measurements that measured ones are like keeps what the one keeps that needs most.
 TEST(BandOfMemory, OfAStackLikeAMeasuredOne) {
   const MeasuredErrors errors;
-  const MostNeed measured = errors.most_need(banded_job("deepspeed-3d")), like = errors.most_need(banded_job("megatron-deepspeed-2022"));
+  const MostNeed measured = errors.most_need(banded_job("deepspeed-3d-2025")),
+                 like = errors.most_need(banded_job("megatron-deepspeed-2022"));
+  EXPECT_GT(measured.factor, errors.most_need(banded_job("deepspeed-3d")).factor);
   EXPECT_EQ(like.factor, measured.factor);
   EXPECT_EQ(like.half, measured.half);
   EXPECT_EQ(like.basis, measured.basis);
