@@ -26,6 +26,12 @@ const Rule graphs_have_experts{
       return Refusal{"moe_router and moe_preprocess are parts of layers with experts, which the model has not", "cuda_graphs: [attn, mlp]"};
     }};
 
+const Rule graphs_have_mixers{"cuda_graphs",
+                              [](const Workload& w, const System&) { return w.model.mixer || !w.captures(workloads::GraphScope::mamba); },
+                              [](const Workload&, const System&) {
+                                return Refusal{"mamba is of layers with a mixer, which the model has not", "cuda_graphs: [attn, mlp]"};
+                              }};
+
 const Rule graphs_start_at_the_router{"cuda_graphs",
                                       [](const Workload& w, const System&) {
                                         return !w.captures(workloads::GraphScope::moe_preprocess) ||
@@ -183,16 +189,13 @@ const Rule capacity_sent{
 }  // namespace
 
 std::vector<Rule> experts_rules() {
-  return {graphs_have_experts, graphs_start_at_the_router,
-          pairs_have_experts,  pairs_scheduled,
-          pairs_in_one_chunk,  pairs_reduce_once,
-          delays_in_pairs,     delays_whole_backwards,
-          experts_to_spread,   experts_over_ep,
-          expert_over_etp,     shared_over_tp,
-          whole_expert_groups, experts_need_sp,
-          experts_stay,        chunks_recomputed,
-          nodes_counted,       capacity_known,
-          capacity_sent};
+  return {graphs_have_experts, graphs_have_mixers,  graphs_start_at_the_router,
+          pairs_have_experts,  pairs_scheduled,     pairs_in_one_chunk,
+          pairs_reduce_once,   delays_in_pairs,     delays_whole_backwards,
+          experts_to_spread,   experts_over_ep,     expert_over_etp,
+          shared_over_tp,      whole_expert_groups, experts_need_sp,
+          experts_stay,        chunks_recomputed,   nodes_counted,
+          capacity_known,      capacity_sent};
 }
 
 }  // namespace rehearse::sim
