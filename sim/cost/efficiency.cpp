@@ -52,6 +52,7 @@ class Table : public CostModel {
   [[nodiscard]] bool has(OperatorClass cls, DType type) const { return computing_.contains({cls, type}); }
 
   [[nodiscard]] double seconds(const workloads::Operator& op) const override { return model_of(op).seconds(op); }
+  [[nodiscard]] bool prices(OperatorClass cls, DType type) const override { return !description_of(cls).computes || has(cls, type); }
 
  private:
   [[nodiscard]] const CostModel& model_of(const workloads::Operator& op) const {
@@ -131,6 +132,7 @@ class OrElse : public CostModel {
   [[nodiscard]] double seconds(const workloads::Operator& op) const override {
     return own_.has(op.cls, op.dtype) ? own_.seconds(op) : otherwise_->seconds(op);
   }
+  [[nodiscard]] bool prices(OperatorClass cls, DType type) const override { return own_.has(cls, type) || otherwise_->prices(cls, type); }
 
  private:
   Table own_;

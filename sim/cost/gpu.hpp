@@ -121,6 +121,8 @@ class CostModel {
  public:
   virtual ~CostModel() = default;
   [[nodiscard]] virtual double seconds(const workloads::Operator& op) const = 0;
+  // Whether it has a line for such operators; without one `seconds` refuses them.
+  [[nodiscard]] virtual bool prices(workloads::OperatorClass, workloads::DType) const { return true; }
 };
 
 [[nodiscard]] Gpu read_gpu(const config::Node& node, const std::string& name);

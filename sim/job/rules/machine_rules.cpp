@@ -32,6 +32,22 @@ const Rule attention{
       return Refusal{fmt::format("GPU '{}' does not compute in {}", system.gpu.name, workloads::name_of(*w.precision.attention))};
     }};
 
+workloads::DType of_attention(const Workload& w) {
+  return w.precision.attention.value_or(bytes_of(w.precision.compute) < 2 ? workloads::DType::bf16 : w.precision.compute);
+}
+
+// No kernel of flash attention computes in fp32; unfused attention is products.
+const Rule flash_priced{
+    "attention",
+    [](const Workload& w, const System& system) {
+      return w.attention != workloads::Attention::flash || system.gpu.cost->prices(workloads::OperatorClass::attention, of_attention(w));
+    },
+    [](const Workload& w, const System& system) {
+      return Refusal{fmt::format("GPU '{}' has no line for attention in {}", system.gpu.name, workloads::name_of(of_attention(w))),
+                     "attention: unfused"};
+    },
+    "precision"};
+
 const Rule head{
     "precision.head",
     [](const Workload& w, const System& system) { return !w.precision.head || system.gpu.peak_flops_per_s.contains(*w.precision.head); },
@@ -205,6 +221,7 @@ const Rule host_updates{
 std::vector<Rule> machine_rules() {
   return {precision,
           attention,
+          flash_priced,
           head,
           experts_computed,
           experts_there,
