@@ -272,7 +272,8 @@ const Keys<Software>& software_keys() {
         "Several replicas: gradients' buckets are divided, cast to the weights' type, in which clipping and update read them, and set to "
         "zero by operators of their own."),
       K("casts_weights", kernels(&KernelFusions::casts_weights), truth(),
-        "Products in 8 or 4 bits: weights are cast once per step, as they are and transposed; else in each pass, by recipes but delayed."),
+        "Products in 8 or 4 bits: weights are cast once per step, as they are and transposed, and inputs kept as they are cast; else, by "
+        "recipes but delayed, as torchao does: in each pass, and kept in 16 bits (a compiler keeps the cast of tensorwise)."),
       K("fused_casts", kernels(&KernelFusions::fused_casts), truth(),
         "Products in 8 bits whose scales are known before: norms, and gated activations of dense MLPs, write what products read."),
       K("transposes_frozen", kernels(&KernelFusions::transposes_frozen), truth(),

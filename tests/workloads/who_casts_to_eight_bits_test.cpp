@@ -143,6 +143,35 @@ TEST(LargestValues, AreFoundByWhatACompilerFuses) {
   EXPECT_EQ(find(compiled.backward, "mlp_fc2 cast").bytes, cast_tokens * hidden * (2 + 2 + 2));
 }
 
+// Of a token, bytes in 16 bits less those of casts: inputs of qkv, fc1 and fc2 have one byte each in the place of two. The projection
+// has one beside the two of attention's output, which flash attention keeps anyway (as many queries as the layer is wide).
+constexpr double spared = hidden + hidden + ffn - hidden;
+
+double spared_by_casts(Scaling recipe, bool compiled, bool once_a_step) {
+  Workload workload = in_eight_bits();
+  workload.precision.recipe = recipe;
+  workload.fusions.compiled = compiled;
+  workload.fusions.casts_weights = once_a_step;
+  const double narrow = layer_activation_bytes(workload, false, LayerKind::dense);
+  workload.precision.compute = DType::bf16;
+  return (layer_activation_bytes(workload, false, LayerKind::dense) - narrow) / cast_tokens;
+}
+
+// Transformer Engine keeps what it has cast, torchao (whose scales are never delayed) what it was given, of which backward makes a cast.
+TEST(KeptInputs, AreThoseThatTheStackSaves) {
+  for (const Scaling recipe : {Scaling::delayed, Scaling::tensorwise}) EXPECT_DOUBLE_EQ(spared_by_casts(recipe, false, true), spared);
+  EXPECT_DOUBLE_EQ(spared_by_casts(Scaling::delayed, false, false), spared);
+  for (const Scaling recipe : {Scaling::tensorwise, Scaling::rowwise, Scaling::blockwise, Scaling::mxfp8})
+    EXPECT_EQ(spared_by_casts(recipe, false, false), 0);
+}
+
+// A compiler saves the cast that both passes read; by rows and by blocks each has a cast of its own.
+TEST(KeptInputs, AreCastsOfACompilerWhereBackwardReadsTheSame) {
+  EXPECT_DOUBLE_EQ(spared_by_casts(Scaling::tensorwise, true, false), spared);
+  for (const Scaling recipe : {Scaling::rowwise, Scaling::rowwise_with_gw_hp, Scaling::mxfp8})
+    EXPECT_EQ(spared_by_casts(recipe, true, false), 0);
+}
+
 // Read and written once for each product of backward.
 TEST(FrozenWeights, MayBeTransposedAnew) {
   Workload workload = with_adapters();

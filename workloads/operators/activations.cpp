@@ -4,6 +4,7 @@
 #include "workloads/expert_layer.hpp"
 #include "workloads/mixer.hpp"
 #include "workloads/operators/adapters.hpp"
+#include "workloads/operators/casts.hpp"
 #include "workloads/operators/section.hpp"
 
 namespace rehearse::workloads {
@@ -13,11 +14,9 @@ constexpr double mask_byte = 1;
 constexpr double statistic_bytes = 4;
 constexpr double fp32_bytes = 4;
 
-// A linear layer in 8 or 4 bits keeps its input as it multiplied it; by rows in 16 bits, of which backward makes the other direction
-// (save_for_backward of input_hp in torchao/float8/float8_linear.py).
-bool keeps_casts(const Workload& workload, const Shard& shard) { return shard.low_precision() && !by_rows(workload.precision.recipe); }
+// Of an element of what a linear layer reads.
 double saved_input(const Workload& workload, const Shard& shard) {
-  return keeps_casts(workload, shard) ? bytes_of(shard.linear) : shard.element;
+  return keeps_casts(workload, shard.linear) ? bytes_of(shard.linear) : shard.element;
 }
 
 // Tokens whose inputs of column-parallel layers stay until backward.
@@ -51,7 +50,7 @@ double mlp_norm_input_bytes(const Workload& workload, const Shard& shard) {
 // for itself, nor where attention's keeps nothing.
 bool shares_input(const Workload& workload, const Shard& shard) {
   const KernelFusions& fusions = workload.fusions;
-  const bool casts = keeps_casts(workload, shard) || (autocasts(workload) && !fusions.compiled);
+  const bool casts = keeps_casts(workload, shard.linear) || (autocasts(workload) && !fusions.compiled);
   const bool copies = shard.tp > 1 && (shard.sp ? fusions.keeps_gathered : fusions.copies_shared);
   return workload.model.shares_norm() && !casts && !copies && !workload.lora.on();
 }
@@ -161,7 +160,7 @@ double attention_bytes(const Workload& workload, const Shard& shard) {
   // Flash attention keeps its output for its own backward: the projection keeps another tensor where it reads a cast to fewer bits, or what
   // an all-to-all over the context-parallel group made of it (SimuMax's runs hold that much more, tests/memory).
   const bool exchanged = is_flash && shard.cp > 1 && workload.parallel.cp_comm == ContextComm::all_to_all;
-  const bool apart = keeps_casts(workload, shard) || exchanged || workload.model.attention_gate;
+  const bool apart = keeps_casts(workload, shard.linear) || exchanged || workload.model.attention_gate;
   const double own_output = trained && apart ? widths.out * shard.element : 0;
   const double adapters = column_adapter_bytes(workload, shard, qkv_adapters(workload, shard).size()) +
                           adapter_bytes(workload, shard, projection_adapters(workload, shard).size(), widths.out, is_flash && !exchanged);

@@ -40,6 +40,17 @@ bool transposes_weights(const Workload& workload, DType type) {
          (workload.fusions.transposes_frozen && keeps_frozen(workload, type));
 }
 
+// torchao saves what it is given (save_for_backward of input_hp in torchao/float8/float8_linear.py; mx_mm and the grouped products of
+// experts likewise), Transformer Engine what it has cast. A compiler has one cast for both passes where both read the same, and saves that
+// (convert_element_type_4 among the outputs of forward in pytorch issue 128730, clone_1 in 117901; torchao counts on it, ao issue 1850):
+// scales of rows and of blocks belong to a direction, and backward reads the other.
+bool keeps_casts(const Workload& workload, DType type) {
+  if (!is_narrow(type)) return false;
+  const Scaling recipe = workload.precision.recipe;
+  if (!casts_each_pass(workload, type) && !by_rows(recipe)) return true;
+  return workload.fusions.compiled && recipe == Scaling::tensorwise;
+}
+
 double recast_bytes(const Workload& workload, DType type) {
   const bool come_cast = gathered_narrow(workload, type) || keeps_frozen(workload, type);
   return casts_each_pass(workload, type) && !come_cast ? product_weight_bytes(workload) : 0;

@@ -11,6 +11,8 @@ namespace rehearse::workloads {
 [[nodiscard]] bool is_narrow(DType type);
 // Weights that come in 8 bits are transposed for each product of backward.
 [[nodiscard]] bool transposes_weights(const Workload& workload, DType type);
+// Whether a layer whose products are in this type keeps its input as it multiplied it; else in 16 bits, which backward casts again.
+[[nodiscard]] bool keeps_casts(const Workload& workload, DType type);
 // Of a weight that each pass casts anew; 0: none does.
 [[nodiscard]] double recast_bytes(const Workload& workload, DType type);
 
