@@ -148,22 +148,6 @@ bool names(const Node& words, const char* wanted) {
   return false;
 }
 
-// torchao's Float8Linear finds scales from the values (torchtitan/components/quantization/float8.py): of whole tensors unless a recipe is
-// named, whose weights alone can be gathered in 8 bits.
-void read_float8(Fields& fields, Draft& draft) {
-  const auto recipe = fields.take_any({"quantize.linear.float8.recipe_name", "float8.recipe_name"});
-  const std::string name = recipe ? recipe->as_choice({"tensorwise", "rowwise", "rowwise_with_gw_hp"}) : "tensorwise";
-  draft.set("precision.recipe", name);
-  const auto older = fields.take("float8.enable_fsdp_float8_all_gather");
-  const auto newer = fields.take("quantize.linear.float8.enable_fsdp_float8_all_gather");
-  if (older && newer)
-    newer->fail("float8.enable_fsdp_float8_all_gather says the same in torchtitan before October 2025", "leave one of them out");
-  const auto gathers = older ? older : newer;
-  if (!gathers || !gathers->as_bool()) return;
-  if (recipe) gathers->fail("torchtitan takes a recipe or gathers in float8, not both", "leave recipe_name out, or say false here");
-  draft.set("precision.param_gather", "fp8");
-}
-
 // What torchtitan's converters do in fewer bits: linear modules, which routed experts are not, and grouped products of experts.
 struct Converted {
   bool linear = false, experts = false, mx = false;
@@ -184,6 +168,25 @@ Converted converted(Fields& fields) {
   return all;
 }
 
+// torchao's Float8Linear finds scales from the values (torchtitan/components/quantization/float8.py): of whole tensors unless a recipe is
+// named, whose weights alone can be gathered in 8 bits. Its grouped products have scales of rows, and no key for another recipe.
+void read_float8(Fields& fields, const Converted& narrow, Draft& draft) {
+  if (!narrow.linear) return draft.set("precision.recipe", "rowwise");
+  const auto recipe = fields.take_any({"quantize.linear.float8.recipe_name", "float8.recipe_name"});
+  const std::string name = recipe ? recipe->as_choice({"tensorwise", "rowwise", "rowwise_with_gw_hp"}) : "tensorwise";
+  draft.set("precision.recipe", name);
+  if (narrow.experts && name != "rowwise")
+    draft.infer(fmt::format("precision.recipe: {} of experts too, which have scales of rows there", name));
+  const auto older = fields.take("float8.enable_fsdp_float8_all_gather");
+  const auto newer = fields.take("quantize.linear.float8.enable_fsdp_float8_all_gather");
+  if (older && newer)
+    newer->fail("float8.enable_fsdp_float8_all_gather says the same in torchtitan before October 2025", "leave one of them out");
+  const auto gathers = older ? older : newer;
+  if (!gathers || !gathers->as_bool()) return;
+  if (recipe) gathers->fail("torchtitan takes a recipe or gathers in float8, not both", "leave recipe_name out, or say false here");
+  draft.set("precision.param_gather", "fp8");
+}
+
 void read_titan_precision(Fields& fields, bool experts, Draft& draft) {
   const Converted narrow = converted(fields);
   const std::string parameters = fields.word("training.mixed_precision_param", "bfloat16"),
@@ -197,7 +200,7 @@ void read_titan_precision(Fields& fields, bool experts, Draft& draft) {
   if (apart) draft.set("precision.experts", narrow.experts ? "fp8" : "bf16");
   if (!few_bits) return;
   if (narrow.mx) return draft.set("precision.recipe", "mxfp8");
-  read_float8(fields, draft);
+  read_float8(fields, {.linear = narrow.linear, .experts = experts && narrow.experts}, draft);
 }
 
 void read_recompute(Fields& fields, const TitanDegrees& degrees, Draft& draft) {

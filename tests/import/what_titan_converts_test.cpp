@@ -35,7 +35,7 @@ TEST(TitanConverters, AreOfLinearModulesOrOfExperts) {
     expect(file, {{"precision.compute", compute}, {"precision.experts", of_experts}, {"precision.recipe", recipe}});
   };
   expect_precision(titan(experts, "[\"quantize.grouped_mm.mx\"]"), "bf16", "fp8", "mxfp8");
-  expect_precision(titan(experts, "\"quantize.grouped_mm.float8\""), "bf16", "fp8", "tensorwise");
+  expect_precision(titan(experts, "\"quantize.grouped_mm.float8\""), "bf16", "fp8", "rowwise");
   expect_precision(titan(experts, "[\"quantize.linear.mx\"]"), "fp8", "bf16", "mxfp8");
   expect_precision(titan(experts, "[\"quantize.linear.mx\", \"quantize.grouped_mm.mx\"]"), "fp8", "", "mxfp8");
   expect_precision(titan(experts, "[\"float8\"]"), "fp8", "bf16", "tensorwise");
@@ -48,6 +48,15 @@ TEST(TitanConverters, ConvertBothInAWord) {
   expect(titan(experts, "[\"float8\"]", "[float8]\nmoe_fqns_prototype = []\n"), {{"precision.experts", "bf16"}});
   expect(titan(experts, "[\"quantize.linear.float8\", \"quantize.grouped_mm.float8\"]"),
          {{"precision", "{compute: fp8, recipe: tensorwise}"}});
+  const auto rows_of_experts = [](const std::string& recipe) {
+    const ImportedFile both = titan(experts, "[\"quantize.linear.float8\", \"quantize.grouped_mm.float8\"]",
+                                    "[quantize.linear.float8]\nrecipe_name = \"" + recipe + "\"\n");
+    expect(both, {{"precision.recipe", recipe}});
+    return says(both.draft.inferred, "precision.recipe: " + recipe + " of experts too");
+  };
+  EXPECT_TRUE(rows_of_experts("tensorwise"));
+  EXPECT_TRUE(rows_of_experts("rowwise_with_gw_hp"));
+  EXPECT_FALSE(rows_of_experts("rowwise")) << "as torchao has them";
   expect(titan(dense, "[\"quantize.linear.float8\"]"), {{"precision", "{compute: fp8, recipe: tensorwise}"}});
 }
 
