@@ -27,9 +27,11 @@ bool same_experts(const workloads::ExpertPlan& a, const workloads::ExpertPlan& b
          a.nodes_per_token == b.nodes_per_token && a.capacity_factor == b.capacity_factor && a.layer_chunks == b.layer_chunks;
 }
 
-// Whether what stands around the operators of a unit differs by optimizer.zero_stage: the host's hooks, FSDP's copies.
+// Whether what stands around the operators of a unit, or what it holds, differs by optimizer.zero_stage: the host's hooks, FSDP's copies,
+// inputs of frozen units that FSDP holds.
 bool depends_on_stage(const Workload& w, const Software& software) {
-  return software.zero3_issue_s > 0 || w.optimizer.copies || w.optimizer.flat;
+  const bool held_inputs = w.lora.on() && software.memory.habits.frozen_inputs;
+  return software.zero3_issue_s > 0 || w.optimizer.copies || w.optimizer.flat || held_inputs;
 }
 
 // All but overlap.{pp, dp_gradients, dp_parameters} and optimizer.zero_stage.

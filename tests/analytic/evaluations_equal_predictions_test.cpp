@@ -50,9 +50,10 @@ TEST(Evaluator, SaysWhatPredictSaysOnTenThousandRandomJobs) {
 // Stacks whose operators, host or units know how the optimizer is sharded: FSDP2's copies, hooks of ZeRO-3, autocast, gradients that are
 // adopted, adapters that are gathered in fewer bits than they are kept in.
 TEST(Evaluator, TellsShardingApartWhereUnitsDependOnIt) {
-  for (const std::string stack : {"software: torchtitan", "software: pytorch", "software: transformers", "software: torch-fsdp",
-                                  "software: {like: peft-fsdp, adapter_units: true}\nprecision: {compute: bf16, param_gather: bf16}\n"
-                                  "lora: {rank: 8, weights: fp32, dropout: 0.1}"}) {
+  for (const std::string stack :
+       {"software: torchtitan", "software: pytorch", "software: transformers", "software: torch-fsdp",
+        "software: {like: peft-fsdp, adapter_units: true}\nprecision: {compute: bf16, param_gather: bf16}\n"
+        "lora: {rank: 8, weights: fp32, dropout: 0.1}"}) {
     for (const char* sharding : {"zero1", "zero3"}) {
       const std::string text = fmt::format(
           "model: {{layers: 4, hidden: 1024, heads: 8, ffn: 4096, vocab: 32000, activation: swiglu}}\ncluster: dgx-h100-ndr400\ngpus: 8\n"
@@ -66,6 +67,20 @@ TEST(Evaluator, TellsShardingApartWhereUnitsDependOnIt) {
         expect_equal(evaluator, other, text + " variant " + std::to_string(which));
       }
     }
+  }
+}
+
+// Units of frozen weights hold their inputs under ZeRO-2 and 3 alone, which is what a model with few words holds most of.
+TEST(Evaluator, TellsShardingApartWhereFrozenUnitsHoldInputs) {
+  const sim::Job job = job_of(
+      "{model: {layers: 40, hidden: 1024, heads: 8, ffn: 4096, vocab: 256, activation: swiglu}, cluster: dgx-h100-ndr400, gpus: 8, "
+      "batch: {global: 32, micro: 4, sequence: 8192}, software: {like: peft-fsdp, adopts_gradients: false, flat_parameters: false, "
+      "zero3_issue: 0 us, memory: {gradients_freed: false}}, recompute: full, lora: {rank: 8}, optimizer: {sharding: zero1}}\n");
+  sim::Evaluator evaluator(job);
+  for (const int which : {0, 1, 2}) {
+    sim::Job other = job;
+    other.workload = variant(job.workload, which);
+    expect_equal(evaluator, other, "variant " + std::to_string(which));
   }
 }
 
