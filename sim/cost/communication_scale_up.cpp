@@ -57,7 +57,7 @@ void CommunicationModel::let_both_fabrics_limit(CallPrice& price, const Communic
     transfers = price.collective->volumes(what.kind, group, what.bytes);
   } else {  // one even ring in every domain
     transfers = workloads::CollectiveRegistry::get("ring").volumes(CollectiveKind::all_gather, group, 1);
-    for (Transfer& t : transfers) t.bytes = price.intra_bytes;
+    for (Transfer& t : transfers) t.bytes = price.intra_bytes / price.scale_up_overhead;
   }
   if (const double most = busiest_scale_up_s(transfers, members) * price.scale_up_overhead; most > 0)
     price.intra_bytes_per_s = price.intra_bytes / most;

@@ -250,6 +250,27 @@ TEST(CommunicationPrice, NodesOfOneSupernodeUseItsLinks) {
   EXPECT_DOUBLE_EQ(model.price(all_gather(GroupKind::tp, 8e8), ranks(8)).seconds(), 7 * 3e-6 + 7e8 / 240e9);
 }
 
+// A switch that gives an all-to-all half of its rate takes twice as long inside a domain, also beside a fabric of the nodes' own.
+TEST(CommunicationPrice, AnAllToAllIsSlowedOnceOnTwoFabrics) {
+  topology::ClusterSpec c = cluster();
+  c.intra_kind = topology::IntraNode::full_mesh;
+  c.supernode_gpus = 16;
+  c.supernode = {200e9, 1, 4e-6};
+  const workloads::Communication what{"x", CollectiveKind::all_to_all, GroupKind::dp_cp, 1e9, workloads::Pass::update};
+  const auto inside_s = [&](const char* algorithm, int gpus) {
+    const CallPrice price = CommunicationModel(c, plan(1, gpus, 1), algorithm).price(what, ranks(gpus));
+    return price.intra_bytes / price.intra_bytes_per_s;
+  };
+  for (const char* algorithm : {"ring", "hierarchical"}) {
+    for (const int gpus : {16, 64}) {
+      c.supernode.exchange_share = 1;
+      const double full_s = inside_s(algorithm, gpus);
+      c.supernode.exchange_share = 0.5;
+      EXPECT_DOUBLE_EQ(inside_s(algorithm, gpus), 2 * full_s) << algorithm << gpus;
+    }
+  }
+}
+
 // NCCL's choice: the tree wins where alpha counts, the ring where bytes do: 2 S / 8 through a NIC against 2 (63/64) S / 8.
 TEST(CommunicationPrice, AutoTakesTheFasterOfRingAndTree) {
   const CommunicationModel model(cluster(), plan(1, 64, 1), "auto");
