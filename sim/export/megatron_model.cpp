@@ -67,6 +67,16 @@ void write_latent_attention(const Model& model, Arguments& out) {
   out.add("v-head-dim", model.mla->v);
 }
 
+// Every so many layers the last one has attention; other places are said layer by layer, 1 for a mixer.
+std::string mixer_places(const Model& model) {
+  const workloads::MixerSpec& mixer = *model.mixer;
+  if (mixer.attention_every == 0) return fmt::format("'([1]*{})'", model.layers);
+  if (mixer.first_attention == mixer.attention_every - 1) return std::to_string(mixer.attention_every);
+  std::string places;
+  for (int layer = 0; layer < model.layers; ++layer) places += fmt::format("{}{}", layer == 0 ? "" : ",", model.has_mixer(layer) ? 1 : 0);
+  return fmt::format("'[{}]'", places);
+}
+
 // Mamba layers beside attention and an MLP each have no arguments: such models are said by a pattern.
 void write_mixer(const Model& model, Arguments& out) {
   if (!model.pattern.empty()) {
@@ -80,7 +90,7 @@ void write_mixer(const Model& model, Arguments& out) {
   if (!delta && model.pattern.empty()) return;
   if (delta) {
     out.add("experimental-attention-variant", "gated_delta_net");
-    if (mixer.attention_every > 0) out.add("linear-attention-freq", mixer.attention_every);
+    if (model.pattern.empty()) out.add("linear-attention-freq", mixer_places(model));
     out.add("linear-conv-kernel-dim", mixer.conv);
   }
   out.add(delta ? "linear-num-value-heads" : "mamba-num-heads", mixer.heads);

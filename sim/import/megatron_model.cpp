@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "sim/import/megatron_arguments.hpp"
 #include "workloads/layer_pattern.hpp"
@@ -164,7 +163,7 @@ void read_experts(MegatronArguments& arguments, Draft& draft) {
   draft.set("model.moe.every", spaced->every);
 }
 
-// Layers of one block each; pipeline stages are told apart by '|', which layers_per_stage says here.
+// Layers of one block each.
 bool read_pattern(MegatronArguments& arguments, Draft& draft) {
   static_cast<void>(arguments.flag("is-hybrid-model"));
   auto given = arguments.take("hybrid-layer-pattern");
@@ -174,6 +173,9 @@ bool read_pattern(MegatronArguments& arguments, Draft& draft) {
   if (pattern.empty() || pattern.find_first_not_of("M*-E") != std::string::npos) {
     given->fail("layers of a pattern are M (Mamba), * (attention), - (MLP) and E (experts); others are not simulated", "for example M-M*-");
   }
+  const auto layers = draft.document().find_path("model.layers");
+  if (layers && layers->as_int(1, 1'000'000) != static_cast<std::int64_t>(pattern.size()))
+    given->fail(fmt::format("{} layers in the pattern, {} by num-layers", pattern.size(), layers->as_string()));
   draft.set("model.layers", static_cast<std::int64_t>(pattern.size()));
   draft.set("model.pattern", pattern);
   return pattern.find('M') != std::string::npos;
@@ -189,7 +191,18 @@ void read_mamba(MegatronArguments& arguments, Draft& draft) {
   draft.set("model.mixer.state", arguments.whole("mamba-state-dim", 128));
 }
 
-// One layer in so many keeps attention: the last of them.
+// One layer in so many keeps attention: the last of them, or those that a list has zeros for.
+void read_mixer_places(const config::Node& frequency, Draft& draft) {
+  LayerPattern pattern = read_layer_pattern(frequency);
+  if (pattern.ones.empty()) return draft.set("model.mixer.attention_every", pattern.every);
+  pattern.ones.flip();
+  if (std::ranges::find(pattern.ones, true) == pattern.ones.end()) return;
+  const auto spaced = evenly_spaced(pattern.ones);
+  if (!spaced) frequency.fail("layers with attention must come at equal distances from a first one on", "for example 4");
+  draft.set("model.mixer.attention_every", spaced->every);
+  draft.set("model.mixer.first_attention", spaced->first);
+}
+
 void read_linear_attention(MegatronArguments& arguments, Draft& draft) {
   const auto variant = arguments.take("experimental-attention-variant");
   const auto frequency = arguments.take("linear-attention-freq");
@@ -201,11 +214,7 @@ void read_linear_attention(MegatronArguments& arguments, Draft& draft) {
   draft.set("model.mixer.groups", arguments.whole("linear-num-key-heads", 16));
   draft.set("model.mixer.state", arguments.whole("linear-key-head-dim", 128));
   draft.set("model.mixer.conv", arguments.whole("linear-conv-kernel-dim", 4));
-  if (!frequency) return;
-  const LayerPattern pattern = read_layer_pattern(*frequency);
-  const auto every = pattern.ones.empty() ? std::optional(pattern.every) : full_every(pattern.ones);
-  if (!every) frequency->fail("linear attention must leave out the last of every so many layers", "for example 4");
-  draft.set("model.mixer.attention_every", *every);
+  if (frequency) read_mixer_places(*frequency, draft);
 }
 
 void read_mixer(MegatronArguments& arguments, Draft& draft) {

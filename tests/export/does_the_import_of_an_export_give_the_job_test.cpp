@@ -74,6 +74,26 @@ TEST(Recomputation, GoesToMegatronAsFarAsItHasWords) {
   EXPECT_EQ(imported("megatron", modules, back.left_out).workload.recompute.modules, activation.workload.recompute.modules);
 }
 
+// Layers with mixers, wherever attention stands between them; a list says what no number does.
+TEST(Mixers, GoToMegatronAndBack) {
+  const std::string delta = "{kind: gated_delta, heads: 32, head_dim: 128, groups: 16, state: 128";
+  for (const auto& [model, mixer, places] : {std::tuple{"qwen3-next-80b-a3b", delta + ", attention_every: 4}", "linear-attention-freq 4"},
+                                             {"qwen3-next-80b-a3b", delta + "}", "linear-attention-freq '([1]*48)'"},
+                                             {"qwen3-next-80b-a3b", delta + ", attention_every: 4, first_attention: 1}", "'[1,0,1,1,1,0,"},
+                                             {"nemotron-h-8b", std::string(), "hybrid-layer-pattern 'M-M-M-M*-"}}) {
+    std::vector<Setting> settings{{"model", model}, {"parallel", "{dp: 64}"}};
+    if (!mixer.empty()) settings.push_back({"model.mixer", mixer});
+    const Job job = load_job({"llama3-8b-64-h100", settings, {}});
+    const std::string text = text_of("megatron", job);
+    EXPECT_NE(text.find(places), std::string::npos) << text;
+    const ReadBack back = read_back(job, "megatron", text);
+    EXPECT_TRUE(std::ranges::none_of(back.left_out, [](const LeftOut& one) { return one.key.starts_with("model"); })) << text;
+    const Job again = imported("megatron", text, back.left_out);
+    EXPECT_EQ(config::one_line(workloads::model_keys().write(again.workload.model)),
+              config::one_line(workloads::model_keys().write(job.workload.model)));
+  }
+}
+
 // What a layer's graphs hold, scales of 8 bits, Muon, and layers whose activations go to the host.
 TEST(PartsOfAPlan, GoToMegatronAndBack) {
   const Job job = load_job({"llama3-8b-64-h100",
