@@ -82,10 +82,20 @@ double step_flops_per_sequence(const Workload& workload, bool causal_half) {
   return (all - attention) * 2 / 3 + attention;
 }
 
+namespace {
+
+bool any_attention(const Model& model) {
+  int layer = 0;
+  while (layer < model.layers && !model.attends(layer)) ++layer;
+  return layer < model.layers;
+}
+
+}  // namespace
+
 bool has_module(const Model& model, RecomputeModule module) {
   switch (module) {
     case RecomputeModule::core_attn:
-      return model.heads > 0;
+      return any_attention(model);
     case RecomputeModule::mla_up_proj:
       return model.mla.has_value();
     case RecomputeModule::mlp:
@@ -103,7 +113,7 @@ bool has_module(const Model& model, RecomputeModule module) {
 bool has_output(const Model& model, LayerOutput output) {
   if (output == LayerOutput::expert_fc2) return model.moe.has_value();
   const bool of_mlp = output == LayerOutput::linear_fc1 || output == LayerOutput::linear_fc2;
-  return of_mlp ? has_module(model, RecomputeModule::mlp) : model.heads > 0;
+  return has_module(model, of_mlp ? RecomputeModule::mlp : RecomputeModule::core_attn);
 }
 
 }  // namespace rehearse::workloads
