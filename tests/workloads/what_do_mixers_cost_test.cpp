@@ -172,6 +172,16 @@ TEST(Mixers, KeepTheseActivations) {
       layer_activation_bytes(w, false, LayerKind::none, Reach::state) + layer_activation_bytes(w, false, LayerKind::dense, Reach::none));
 }
 
+// A layer that is computed again but for what queries, keys and values are projected to keeps the gate as well.
+TEST(Mixers, KeepTheGateWithTheQueries) {
+  const auto kept = [](const std::string& more) {
+    Workload w = hybrid(more);
+    w.recompute = {.kind = RecomputeKind::full, .full_layers = -1, .kept = {LayerOutput::linear_qkv}};
+    return layer_activation_bytes(w, true);
+  };
+  EXPECT_EQ(kept(delta + ", attention_gate: true, pattern: MM*-M-M*") - kept(delta + ", pattern: MM*-M-M*"), 2048 * 1024 * 2);
+}
+
 // 6 for each matrix weight, and forward and backward three times what Megatron-Core's num_floating_point_operations has for the scan.
 TEST(Mixers, CountAsMegatronCounts) {
   const Model model = hybrid_of("{" + dense_base + ", " + mamba + ", pattern: M-M*-M-*}");

@@ -273,7 +273,8 @@ double kept_bytes(const Workload& workload, const Shard& shard, LayerKind kind) 
   const double states = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
   double bytes = 0;
   if (shard.heads > 0) {
-    if (recompute.keeps(LayerOutput::linear_qkv)) bytes += tokens * widths.in * shard.element;
+    const double gate = workload.model.attention_gate ? widths.out : 0;
+    if (recompute.keeps(LayerOutput::linear_qkv)) bytes += tokens * (widths.in + gate) * shard.element;
     if (recompute.keeps(LayerOutput::core_attention)) bytes += tokens * widths.out * shard.element + core_attention_bytes(workload, shard);
     if (recompute.keeps(LayerOutput::linear_proj)) bytes += states;
   }
