@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "config/data_dir.hpp"
+#include "config/keys.hpp"
 #include "sim/analytic/predict.hpp"
 #include "sim/export/exporter.hpp"
 #include "sim/export/left_out.hpp"
@@ -81,8 +82,8 @@ TEST(Mixers, GoToMegatronAndBack) {
                                              {"qwen3-next-80b-a3b", delta + "}", "linear-attention-freq '([1]*48)'"},
                                              {"qwen3-next-80b-a3b", delta + ", attention_every: 4, first_attention: 1}", "'[1,0,1,1,1,0,"},
                                              {"nemotron-h-8b", std::string(), "hybrid-layer-pattern 'M-M-M-M*-"}}) {
-    std::vector<Setting> settings{{"model", model}, {"parallel", "{dp: 64}"}};
-    if (!mixer.empty()) settings.push_back({"model.mixer", mixer});
+    Settings settings{{"model", model}, {"parallel", "{dp: 64}"}};
+    if (!mixer.empty()) settings.emplace_back("model.mixer", mixer);
     const Job job = load_job({"llama3-8b-64-h100", settings, {}});
     const std::string text = text_of("megatron", job);
     EXPECT_NE(text.find(places), std::string::npos) << text;
