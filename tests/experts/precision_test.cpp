@@ -123,8 +123,7 @@ TEST(ExpertPrecision, RefuseAPrecisionThatCannotBe) {
             "weights that are scaled by row are not gathered in fp8");
   EXPECT_EQ(refused("llama3-8b", "dgx-h100-ndr400", "{compute: fp8, recipe: rowwise}"), "accepted");
   // Libraries have no flash attention in fp32.
-  EXPECT_EQ(refused("llama3-8b", "dgx-h100-ndr400", "{compute: fp32}"),
-            "GPU 'h100-sxm5-80g' has no efficiency for flash attention in fp32");
+  EXPECT_EQ(refused("llama3-8b", "dgx-h100-ndr400", "{compute: fp32}"), "GPU 'h100-sxm5-80g' has no line for attention in fp32");
   EXPECT_EQ(refused("llama3-8b", "dgx-h100-ndr400", "{compute: fp32, attention: bf16}"), "accepted");
 }
 

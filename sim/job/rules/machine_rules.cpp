@@ -37,16 +37,17 @@ workloads::DType of_attention(const Workload& w) {
 }
 
 // No kernel of flash attention computes in fp32; unfused attention is products.
-const Rule flash_priced{
-    "attention",
-    [](const Workload& w, const System& system) {
-      return w.attention != workloads::Attention::flash || system.gpu.cost->prices(workloads::OperatorClass::attention, of_attention(w));
-    },
-    [](const Workload& w, const System& system) {
-      return Refusal{fmt::format("GPU '{}' has no line for attention in {}", system.gpu.name, workloads::name_of(of_attention(w))),
-                     "attention: unfused"};
-    },
-    "precision"};
+const Rule flash_priced{"attention",
+                        [](const Workload& w, const System& system) {
+                          const bool flash = w.model.heads > 0 && w.attention == workloads::Attention::flash;
+                          return !flash || system.gpu.cost->prices(workloads::OperatorClass::attention, of_attention(w));
+                        },
+                        [](const Workload& w, const System& system) {
+                          return Refusal{
+                              fmt::format("GPU '{}' has no line for attention in {}", system.gpu.name, workloads::name_of(of_attention(w))),
+                              w.parallel.cp == 1 ? "attention: unfused, or precision.attention: bf16" : "precision.attention: bf16"};
+                        },
+                        "precision"};
 
 const Rule head{
     "precision.head",
