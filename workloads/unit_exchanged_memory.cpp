@@ -1,4 +1,4 @@
-// What a unit holds of the weights and gradients that replicas exchange.
+// What a unit holds of the pairs that its experts receive, and of the weights and gradients that replicas exchange.
 #include <algorithm>
 
 #include "workloads/operators/shard.hpp"
@@ -6,6 +6,16 @@
 #include "workloads/unit_memory.hpp"
 
 namespace rehearse::workloads {
+
+UnitMemory UnitMemory::with_tokens(double pairs) const {
+  UnitMemory all = *this;
+  all.activations += pairs * received_activations;
+  all.forward_temporary += pairs * received_forward;
+  double most = 0;
+  for (const PairMoment& one : received_backward) most = std::max(most, pairs * one.per_pair + one.matrices);
+  all.backward_temporary += most;
+  return all;
+}
 
 UnitMemory UnitMemory::with_replicas(const ReplicaSync& sync, const Parameters& what) const {
   UnitMemory all = *this;

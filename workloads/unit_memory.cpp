@@ -356,16 +356,6 @@ UnitMemory memory_of(const Sizes& sizes, const Unit& unit) {
 
 }  // namespace
 
-UnitMemory UnitMemory::with_tokens(double pairs) const {
-  UnitMemory all = *this;
-  all.activations += pairs * received_activations;
-  all.forward_temporary += pairs * received_forward;
-  double most = 0;
-  for (const PairMoment& one : received_backward) most = std::max(most, pairs * one.per_pair + one.matrices);
-  all.backward_temporary += most;
-  return all;
-}
-
 bool holds_frozen_inputs(const Workload& workload, const MemoryHabits& habits) {
   return habits.frozen_inputs && workload.optimizer.zero_stage >= 2;
 }

@@ -343,24 +343,6 @@ TEST(OperatorBytes, AttentionInEightBitsIsCastAndCastBack) {
   EXPECT_EQ(casts(layer_program(workload, false).forward), (std::vector{qkv}));
 }
 
-TEST(OperatorBytes, AllGradientsAreSetToZeroAndWeightsCastOnceAStep) {
-  // Of 3e9 fp32 gradients 4 bytes each; of 2e9 parameters of layers bf16 in 2, twice out in 8 bits, or in 4.
-  Workload workload = small();
-  const auto bytes = [&](const char* name) {
-    double sum = 0;
-    for (const Operator& op : optimizer_program(workload, 1e9, {3e9, 2e9}).update) sum += op.name == name ? op.bytes : 0;
-    return sum;
-  };
-  EXPECT_EQ(bytes("gradients_to_zero") + bytes("weights_cast"), 0);
-  workload.fusions.zeroes_gradients = workload.fusions.casts_weights = true;
-  EXPECT_EQ(bytes("gradients_to_zero"), 3e9 * 4);
-  EXPECT_EQ(bytes("weights_cast"), 0);
-  workload.precision.compute = DType::fp8;
-  EXPECT_EQ(bytes("weights_cast"), 2e9 * (2 + 2));
-  workload.precision.compute = DType::fp4;
-  EXPECT_EQ(bytes("weights_cast"), 2e9 * (2 + 1));
-}
-
 TEST(OperatorBytes, LayerNormOverHeadsTakesAsManyTimesAsItsStackSays) {
   Workload workload = gpt(2, 1024, 16, 51200, 1024, 1);
   workload.model.qk_norm = true;
@@ -381,25 +363,6 @@ TEST(OperatorBytes, LayerNormOverHeadsTakesAsManyTimesAsItsStackSays) {
   EXPECT_EQ(times("qk_norm autocast"), (std::vector<double>{1, 1})) << "casts have no rows";
   workload.model.norm = Norm::rmsnorm;
   for (const double each : times("qk_norm")) EXPECT_EQ(each, 1) << "another kernel";
-}
-
-TEST(OperatorBytes, BucketsOfGradientsAreCopiedWhereReplicasReduceThem) {
-  // Of 3e9 fp32 gradients: divided 4 + 4 bytes, cast to the weights' 16 bits 4 + 2, set to zero 4; the norm of 1e9 then reads 2, and not 4.
-  Workload workload = small();
-  const auto bytes = [&](const char* name) {
-    double sum = 0;
-    for (const Operator& op : optimizer_program(workload, 1e9, {3e9, 2e9}).update) sum += op.name == name ? op.bytes : 0;
-    return sum;
-  };
-  workload.fusions.copies_buckets = true;
-  workload.parallel.dp = 1;
-  EXPECT_EQ(bytes("buckets_copied"), 0);
-  EXPECT_EQ(bytes("gradient_norm"), 1e9 * 4);
-  workload.parallel.dp = 2;
-  EXPECT_EQ(bytes("buckets_copied"), 3e9 * (4 + 4 + 4 + 2 + 4));
-  EXPECT_EQ(bytes("gradient_norm"), 1e9 * 2);
-  workload.precision.gradients = DType::bf16;
-  EXPECT_EQ(bytes("buckets_copied"), 3e9 * (2 + 2 + 2)) << "nothing to cast";
 }
 
 TEST(OperatorBytes, ParametersOfAllGpusAreThoseOfTheModel) {
