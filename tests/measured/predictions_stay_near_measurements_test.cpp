@@ -81,20 +81,20 @@ INSTANTIATE_TEST_SUITE_P(
         Guard{"modalities-h100", 6.4}, Guard{"fsdp-h200-kempner", 11.7}, Guard{"flagperf-a100", 2.0}, Guard{"flagperf-h100", 11.0},
         Guard{"flagperf-paddle", 5.7}, Guard{"flagperf-deepspeed", 6.8}, Guard{"transformers-h100", 1.6}, Guard{"transformers-h200", 3.8},
         Guard{"transformers-experts", 5.9}, Guard{"pytorch-h100-fp8", 5.8}, Guard{"xla-h100-one", 8.6}, Guard{"fsdp-h100-olmo", 6.6},
-        Guard{"deepspeed-h100", 7.8}, Guard{"pytorch-h200", 4.2}, Guard{"pythia-a100", 7.7}, Guard{"mlperf-v60-8b-more", 4.5},
+        Guard{"deepspeed-h100", 7.8}, Guard{"pytorch-h200", 4.2}, Guard{"pythia-a100", 7.6}, Guard{"mlperf-v60-8b-more", 4.5},
         Guard{"megatron-bridge", 13.8}, Guard{"pai-qwen3-h800", 9.5}, Guard{"long-h100-fp8", 1.6}, Guard{"nemo-2024-h100", 3.4},
         Guard{"ms-swift-h20", 6.3}, Guard{"qwen-finetune-a100", 16.9}, Guard{"torchtitan-gb200", 2.8}, Guard{"ms-swift-a100", 5.7},
         Guard{"bridge-cards-h100", 18.2}, Guard{"torchtitan-experts", 5.5}, Guard{"aws-bridge", 11.7}, Guard{"aws-bridge-deepep", 12.8},
         Guard{"primus-mi355x", 11.9}, Guard{"halo-b300-moe", 16.5}, Guard{"halo-b300-dense", 5.0}, Guard{"trl-long-h100", 1.6},
         Guard{"mindformers-910b", 10.2}, Guard{"megatron-recipes", 10.2}, Guard{"marin-megatron", 5.6}, Guard{"prime-rl-moe", 13.4},
         Guard{"prime-rl-sft", 3.2}, Guard{"prime-rl-rl", 7.6}, Guard{"torchtitan-b200-experts", 3.8}, Guard{"accelerate", 6.4},
-        Guard{"aws-fsdp", 44.6}, Guard{"bionemo-b200", 4.9}, Guard{"bionemo-h100", 3.9}, Guard{"bridge-cards-nvl72", 1.8},
+        Guard{"aws-fsdp", 44.6}, Guard{"bionemo-b200", 5.3}, Guard{"bionemo-h100", 3.9}, Guard{"bridge-cards-nvl72", 1.8},
         Guard{"colossalai", 6.5}, Guard{"deepspeed-azure-a100", 8.9}, Guard{"dgxc-finetune-h100", 1.5}, Guard{"dgxc-llama4-gb200", 5.7},
         Guard{"dgxc-llama4-h100", 4.4}, Guard{"dlperf-deepspeed", 11.8}, Guard{"dlperf-v100", 11.6}, Guard{"fast-llm", 11.1},
         Guard{"fla-h100", 35.1}, Guard{"flagperf-h800", 5.2}, Guard{"flash-attention-a100", 4.4}, Guard{"fms-acceleration", 6.0},
         Guard{"fsdp-a100-torchtitan", 3.9}, Guard{"fsdp-h100-automodel", 2.7}, Guard{"fsdp-h100-hbm2e-405b", 6.8},
         Guard{"fsdp-h100-hbm2e-bf16", 6.4}, Guard{"fsdp-h100-hbm2e-fp8", 10.5}, Guard{"fsdp-h200-fp8", 4.0}, Guard{"gaudi2-fp8", 8.5},
-        Guard{"gcp-maxtext", 6.6}, Guard{"gcp-nemo", 8.4}, Guard{"glm-130b-a100", 8.3}, Guard{"kwai-a800", 1.0}, Guard{"kwai-h800", 4.7},
+        Guard{"gcp-maxtext", 6.6}, Guard{"gcp-nemo", 8.2}, Guard{"glm-130b-a100", 8.3}, Guard{"kwai-a800", 1.0}, Guard{"kwai-h800", 4.7},
         Guard{"libai-v100", 7.3}, Guard{"litgpt-a100", 7.2}, Guard{"long-b200-fp8", 2.2}, Guard{"megatron-llama-a100", 14.8},
         Guard{"megatron-lm-examples", 2.6}, Guard{"megatron-lm-tests", 12.9}, Guard{"mi355x", 7.7}, Guard{"mindformers-910b-moe", 25.9},
         Guard{"mindspeed-llm", 8.7}, Guard{"ml-engineering-b200", 6.2}, Guard{"ml-engineering-h200", 8.0}, Guard{"mlperf-8b-b200-fp4", 2.6},
@@ -103,9 +103,9 @@ INSTANTIATE_TEST_SUITE_P(
         Guard{"mlperf-v60-405b-more", 5.0}, Guard{"mlperf-v60-8b", 5.7}, Guard{"mlperf-v60-amd", 3.1},
         Guard{"mlperf-v60-deepseek-v3", 12.8}, Guard{"mlperf-v60-gpt-oss", 9.3}, Guard{"mlperf-v60-gpt-oss-more", 6.9},
         Guard{"moe-b300-fp8", 8.7}, Guard{"moe-gb300-bf16", 3.5}, Guard{"moe-gb300-fp8", 10.3}, Guard{"moe-h100-automodel", 10.1},
-        Guard{"ms-swift-a800", 20.6}, Guard{"nemo-2022-a100", 9.0}, Guard{"nemo-2502-b200", 9.4}, Guard{"nemo-2504-gb200", 6.4},
+        Guard{"ms-swift-a800", 20.6}, Guard{"nemo-2022-a100", 9.0}, Guard{"nemo-2502-b200", 10.4}, Guard{"nemo-2504-gb200", 6.6},
         Guard{"nemo-sft-h100", 6.7}, Guard{"paddlenlp-a100", 2.5}, Guard{"pai-issue-h800", 8.7}, Guard{"published-a100", 3.2},
-        Guard{"published-h100", 13.2}, Guard{"smollm3-h100", 8.1}, Guard{"swiss-ai-gh200", 9.8}, Guard{"te-llama-h100", 4.7},
+        Guard{"published-h100", 13.2}, Guard{"smollm3-h100", 8.1}, Guard{"swiss-ai-gh200", 13.7}, Guard{"te-llama-h100", 4.7},
         Guard{"thunder-h100", 9.3}, Guard{"tinyllama-a100", 2.6}, Guard{"torchao-h100", 3.6}, Guard{"torchao-mi300x", 11.7},
         Guard{"torchprime-v6e", 18.4}, Guard{"torchtune-a100", 3.4}, Guard{"tprimat-h100", 44.2}, Guard{"tprimat-mi300x", 8.9},
         Guard{"tpu-v5e", 10.8}, Guard{"tpu-v5p", 10.1}, Guard{"tpu-v6e", 2.4}, Guard{"tpu-v6e-moe", 1.6}, Guard{"tpu-v7x", 5.9},
@@ -124,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(
         Guard{"flash-attention-2-a100", 2.8}, Guard{"fsdp-qlora-4090", 3.5}, Guard{"fsdp-qlora-a100", 6.2}, Guard{"fsdp-qlora-h100", 23.6},
         Guard{"llama-factory-4090", 16.1}, Guard{"llmq-h100", 6.9}, Guard{"llmq-l40s", 3.2}, Guard{"llmq-rtx-4090", 4.2},
         Guard{"llmq-rtx-5090", 6.4}, Guard{"llmq-rtx-pro-6000", 10.4}, Guard{"modded-nanogpt-h100", 10.5}, Guard{"nanochat-h100", 1.4},
-        Guard{"nemotron4-15b-h100", 13.1}, Guard{"a4x-gb200", 2.5}, Guard{"bridge-archive", 13.1}, Guard{"bridge-sft", 6.4},
+        Guard{"nemotron4-15b-h100", 13.1}, Guard{"a4x-gb200", 2.5}, Guard{"bridge-archive", 13.1}, Guard{"bridge-sft", 6.5},
         Guard{"gb200-one", 15.4}, Guard{"halo-b300-lora", 11.1}, Guard{"hunyuan3-v7x", 6.9}, Guard{"k8s-b200", 5.8},
         Guard{"maxtext-mi300x", 12.2}, Guard{"muon-gb300", 7.5}, Guard{"nebius-bridge-h100", 14.3}, Guard{"optimum-gaudi2", 16.5},
         Guard{"optimum-gaudi3", 19.4}, Guard{"scaletorch-910b", 11.6}, Guard{"together-b200-report", 30.6}, Guard{"torchtitan-users", 21.1},
@@ -132,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(
         Guard{"bridge-mamba", 18.1}, Guard{"gdgpt-a100", 10.0}, Guard{"gdgpt-v100", 27.8}, Guard{"issues-h100", 8.5},
         Guard{"llmc-a100", 5.4}, Guard{"llmc-h100", 6.4}, Guard{"mds-a100", 13.0}, Guard{"mds-long-a100", 28.9}, Guard{"mds-v100", 28.1},
         Guard{"mindspeed-ci", 14.4}, Guard{"nanogpt", 26.6}, Guard{"qwen-lora-a100", 12.7}, Guard{"sailor-gh200", 16.5},
-        Guard{"torchacc-a100", 3.3}),
+        Guard{"torchacc-a100", 8.4}),
     [](const auto& test) {
       std::string name = test.param.group;
       std::ranges::replace(name, '-', '_');
@@ -262,15 +262,15 @@ TEST(Measured, BandsCoverTheNextStackAndSource) {
   EXPECT_GE(inside.at("the source left out, as it was at first contact"), 68);
 }
 
-// Families of GPUs without lines of their own, in rows that the others give. Experts: 78 runs, many of them Megatron-Bridge's on B300,
-// which are too fast with its lines too; on stacks that no other family has ten sources. Dense: users' boards, all too slow or too fast at
-// first contact, made the rows wider than the families that stand in for the next one need.
+// Families of GPUs without lines of their own, in rows that the others give. Experts: 74 runs, many of them Megatron-Bridge's on B300 and
+// Nemotron's, which are too fast with their lines too; on stacks that no other family has ten sources. Dense: users' boards, all too slow
+// or too fast at first contact, made the rows wider than the families that stand in for the next one need.
 TEST(Measured, BandsCoverTheNextGpuByItsDataSheet) {
   const std::map<std::string, int> inside = covered();
   const std::string sheet = "GPU by data sheet, its family left out: ";
   EXPECT_NEAR(inside.at(sheet + "all"), 80, 8);
   EXPECT_NEAR(inside.at(sheet + "stack measured, dense"), 80, 5);
-  EXPECT_NEAR(inside.at(sheet + "stack measured, experts"), 80, 12);
+  EXPECT_NEAR(inside.at(sheet + "stack measured, experts"), 80, 15);
   EXPECT_NEAR(inside.at(sheet + "stack not, dense"), 80, 12);
   EXPECT_GE(inside.at(sheet + "stack not, experts"), 45);
 }
