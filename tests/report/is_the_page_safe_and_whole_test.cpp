@@ -42,6 +42,7 @@ TEST(Numbers, AreWrittenForPeople) {
   EXPECT_EQ(in_words(58228.4, Unit::plain), "58228");
   EXPECT_EQ(in_words(39.8123, Unit::plain), "39.81");
   EXPECT_EQ(in_words(0.9035, Unit::percent), "90.35 %");
+  EXPECT_EQ(in_words(-1e-9, Unit::percent), "0.00 %");
 }
 
 TEST(Ticks, AreRoundAndInside) {

@@ -44,6 +44,11 @@ std::string milliseconds(double seconds) {
   return text == "-0.000 ms" ? "0.000 ms" : text;
 }
 
+std::string percent(double share) {
+  const std::string text = fmt::format("{:.2f} %", 100 * share);
+  return text == "-0.00 %" ? "0.00 %" : text;
+}
+
 }  // namespace
 
 std::string escaped(std::string_view text) {
@@ -71,7 +76,7 @@ std::string in_words(double value, Unit unit) {
     case Unit::gigabytes_per_s:
       return fmt::format("{:.1f} GB/s", value * 1e-9);
     case Unit::percent:
-      return fmt::format("{:.2f} %", 100 * value);
+      return percent(value);
     case Unit::hourly:
       return fmt::format("{:.4g} /h", value * 3600);
     case Unit::points:
