@@ -41,15 +41,4 @@ Operator scan_product(const MixerShare& share, std::string name, Pass pass, doub
   return op;
 }
 
-Operator scan_moves(const MixerShare& share, std::string name, Pass pass, double bytes, int kernels) {
-  Operator op;
-  op.name = std::move(name);
-  op.cls = OperatorClass::memory_bound;
-  op.pass = pass;
-  op.dtype = share.type;
-  op.bytes = bytes;
-  op.kernels = kernels;
-  return op;
-}
-
 }  // namespace rehearse::workloads

@@ -55,9 +55,8 @@ using MixerRegistry = config::Registry<MixerKind>;
 [[nodiscard]] double mixer_small_parameters(const MixerSpec& spec, std::int64_t tp = 1);
 [[nodiscard]] int mixer_tensors(const MixerSpec& spec);
 
-// Kernels of a scan: `rows` rows of n by k, over all chunks and heads, and what a kernel moves.
+// A product of a scan: of rows of n by k over all chunks and heads, and what its kernel moves.
 [[nodiscard]] Operator scan_product(const MixerShare& share, std::string name, Pass pass, double flops, std::int64_t n, std::int64_t k,
                                     double bytes);
-[[nodiscard]] Operator scan_moves(const MixerShare& share, std::string name, Pass pass, double bytes, int kernels = 1);
 
 }  // namespace rehearse::workloads

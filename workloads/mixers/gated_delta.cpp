@@ -2,6 +2,7 @@
 // Megatron-Core's GatedDeltaNet (megatron/core/ssm/gated_delta_net) calls chunk_gated_delta_rule of flash-linear-attention, whose kernels
 // these are (fla/ops/gated_delta_rule/chunk.py); keys and queries, normed, are repeated for every head of values before.
 #include "workloads/mixer.hpp"
+#include "workloads/operators/section.hpp"
 
 namespace rehearse::workloads {
 namespace {
@@ -48,8 +49,8 @@ class GatedDelta : public MixerKind {
     const auto t = static_cast<double>(s.tokens);
     const double k = repeated_keys(s) * s.element, v = s.values() * s.element;
     std::vector<Operator> all;
-    all.push_back(scan_moves(s, "delta_inputs", pass, t * inputs(s), 3));
-    all.push_back(scan_moves(s, "delta_cumsum", pass, t * gates_of(s)));
+    all.push_back(memory_bound("delta_inputs", t * inputs(s), pass, 3));
+    all.push_back(memory_bound("delta_cumsum", t * gates_of(s), pass));
     const double inverse = over_positions(s) / 3;  // forward substitution of a triangle
     all.push_back(scan_product(s, "delta_chunks", pass, t * (2 * over_keys(s) + over_values(s) + inverse), s.chunk, s.state,
                                t * (2 * k + 2 * v + triangle(s) * s.element + gates_of(s))));
@@ -75,8 +76,8 @@ class GatedDelta : public MixerKind {
     add("delta_dstates", 3 * with_state(s), s.head_dim, s.state, 3 * k + 3 * v + states);
     add("delta_dqkw", 4 * with_state(s) + over_values(s) + 2 * over_keys(s), s.state, s.head_dim, 6 * k + 3 * v + 2 * states);
     add("delta_dwy", 4 * over_keys(s) + 2 * over_values(s) + 2 * over_positions(s), s.state, s.chunk, 3 * k + 3 * v + a);
-    all.push_back(scan_moves(s, "delta_sums", pass, t * (3 * k + 2 * gates), 3));
-    all.push_back(scan_moves(s, "delta_inputs", pass, t * inputs(s), 3));
+    all.push_back(memory_bound("delta_sums", t * (3 * k + 2 * gates), pass, 3));
+    all.push_back(memory_bound("delta_inputs", t * inputs(s), pass, 3));
     return all;
   }
 

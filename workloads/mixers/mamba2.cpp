@@ -2,6 +2,7 @@
 // keys, x as values) and hand a state of head_dim x state on. The kernels are those that Megatron-Core's MambaMixer calls:
 // mamba_split_conv1d_scan_combined of state-spaces/mamba (mamba_ssm/ops/triton/ssd_combined.py and what it imports).
 #include "workloads/mixer.hpp"
+#include "workloads/operators/section.hpp"
 
 namespace rehearse::workloads {
 namespace {
@@ -24,9 +25,9 @@ double by_group(const MixerShare& s) { return 2 * static_cast<double>(s.groups *
 void add_states(std::vector<Operator>& all, const MixerShare& s, Pass pass) {
   const auto t = static_cast<double>(s.tokens);
   const double steps = steps_of(s), x = s.values() * s.element, b = s.keys() * s.element, states = s.states();
-  all.push_back(scan_moves(s, "chunk_cumsum", pass, t * (static_cast<double>(s.heads) * s.element + steps)));
+  all.push_back(memory_bound("chunk_cumsum", t * (static_cast<double>(s.heads) * s.element + steps), pass));
   all.push_back(scan_product(s, "chunk_state", pass, t * by_state(s), s.state, s.chunk, t * (x + b + steps + fp32_of_scan * states)));
-  all.push_back(scan_moves(s, "state_passing", pass, t * states * (fp32_of_scan + s.element)));
+  all.push_back(memory_bound("state_passing", t * states * (fp32_of_scan + s.element), pass));
   all.push_back(scan_product(s, "bmm_chunk", pass, t * by_group(s), s.chunk, s.state, t * (2 * b + scores_of(s))));
 }
 
@@ -62,7 +63,7 @@ class Mamba2 : public MixerKind {
       all.push_back(scan_product(s, name, pass, t * flops, n, k, t * bytes));
     };
     add("chunk_scan_dstates", by_state(s), s.state, s.chunk, x + b + steps + wide);
-    all.push_back(scan_moves(s, "state_passing_backward", pass, t * (2 * wide + 2 * states)));
+    all.push_back(memory_bound("state_passing_backward", t * (2 * wide + 2 * states), pass));
     add("chunk_scan_dx", by_state(s) + within_chunk(s), s.head_dim, s.chunk, 3 * x + b + scores + states + steps);
     add("chunk_state_db", by_state(s), s.state, s.head_dim, x + b + states + steps + gradient);
     add("chunk_scan_dc", by_state(s), s.state, s.head_dim, x + b + states + steps + gradient);
@@ -70,7 +71,7 @@ class Mamba2 : public MixerKind {
     add("bmm_chunk_backward", 2 * by_group(s), s.state, s.chunk, 2 * (scores + 2 * b + gradient));
     all.back().kernels = 2;
     add("chunk_scan_ddacs", within_chunk(s), s.chunk, s.head_dim, 2 * x + scores + steps);
-    all.push_back(scan_moves(s, "chunk_cumsum_backward", pass, t * 2 * steps));
+    all.push_back(memory_bound("chunk_cumsum_backward", t * 2 * steps, pass));
     return all;
   }
 

@@ -162,7 +162,6 @@ void add_gradient(std::vector<Item>& items, const LinearKind& kind, const Linear
 Section linear_section(const LinearKind& kind, const Linear& linear, const Around& around) {
   const bool gathers_input = !around.gather_input.empty(), gathers_gradient = !around.gather_gradient.empty();
   const auto input = static_cast<double>(linear.m * linear.k), output = static_cast<double>(linear.m * linear.n);
-  const auto append = [](std::vector<Item>& to, const std::vector<Item>& items) { to.insert(to.end(), items.begin(), items.end()); };
   Section section;
   section.parameters = static_cast<double>(linear.n * linear.k) + (linear.bias ? static_cast<double>(linear.n) : 0.0);
   add_input(section.forward, kind, linear, around, input);

@@ -22,9 +22,6 @@ Section gated_norm(const MixerShare& share) {
   return pointwise("gated_norm", {.forward_bytes = 3 * once, .backward_bytes = 5 * once});
 }
 
-void append_to(std::vector<Item>& to, const std::vector<Item>& more) { to.insert(to.end(), more.begin(), more.end()); }
-void append_to(std::vector<Item>& to, const std::vector<Operator>& more) { to.insert(to.end(), more.begin(), more.end()); }
-
 // Values, their gate, keys, queries and scalars, a call each; groups that are fewer than the ranks are repeated before.
 std::vector<std::int64_t> exchanged_widths(const MixerSpec& spec, const Shard& shard, const MixerShare& share) {
   const std::int64_t values = share.heads * share.head_dim * shard.cp, keys = share.groups * share.state * shard.cp;
@@ -44,14 +41,14 @@ Section mixer_core(const MixerSpec& spec, const Shard& shard) {
     if (shard.cp > 1) add_exchange(items, plain, name, of, pass, to_heads);
   };
   exchange(core.forward, "mixer all-to-all", widths, Pass::forward, true);
-  append_to(core.forward, conv.forward);
-  append_to(core.forward, kind.forward(share));
-  append_to(core.forward, norm.forward);
+  append(core.forward, conv.forward);
+  append(core.forward, kind.forward(share));
+  append(core.forward, norm.forward);
   exchange(core.forward, "mixer output all-to-all", out, Pass::forward, false);
   exchange(core.backward, "mixer output gradient all-to-all", out, Pass::backward_input, true);
-  append_to(core.backward, norm.backward);
-  append_to(core.backward, kind.backward(share));
-  append_to(core.backward, conv.backward);
+  append(core.backward, norm.backward);
+  append(core.backward, kind.backward(share));
+  append(core.backward, conv.backward);
   exchange(core.backward, "mixer gradient all-to-all", widths, Pass::backward_input, false);
   core.parameters = mixer_small_parameters(spec, shard.tp);
   return core;

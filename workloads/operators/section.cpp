@@ -22,8 +22,6 @@ void mark_captured(Communication& communication) { communication.captured = true
 void mark_captured(RingAttention& ring) { ring.step.captured = true; }
 void mark_captured(RoutedExperts& /*experts*/) {}  // in no graph
 
-void append(std::vector<Item>& to, const std::vector<Item>& items) { to.insert(to.end(), items.begin(), items.end()); }
-
 }  // namespace
 
 Operator memory_bound(std::string name, double bytes, Pass pass, int kernels) {

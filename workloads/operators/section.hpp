@@ -37,6 +37,11 @@ struct Traffic {
 };
 [[nodiscard]] Section pointwise(const std::string& name, const Traffic& traffic, OperatorClass cls = OperatorClass::memory_bound);
 [[nodiscard]] Operator memory_bound(std::string name, double bytes, Pass pass, int kernels = 1);
+// Items, or operators, behind others.
+template <class T>
+void append(std::vector<Item>& to, const std::vector<T>& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
 // The same by PyTorch's own operators, unless a compiler has fused them.
 [[nodiscard]] Operator by_operators(bool compiled, Operator kernel);
 
