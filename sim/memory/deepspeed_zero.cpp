@@ -12,6 +12,14 @@ constexpr double norm_bytes = 8;  // gradients' norms are computed in fp64
 
 double sum_of(const std::vector<double>& sizes) { return std::accumulate(sizes.begin(), sizes.end(), 0.0); }
 
+// The model as it was loaded, a tensor each.
+std::vector<Block*> take_whole(const TrainedStage& stage, AllocatorDevice& device) {
+  std::vector<Block*> whole;
+  whole.reserve(stage.parameters.size());
+  for (const double size : stage.parameters) whole.push_back(device.take(size * bytes_of(stage.workload.precision.weights)));
+  return whole;
+}
+
 }  // namespace
 
 DeepSpeedZero::DeepSpeedZero(const TrainedStage& stage, const std::vector<double>& own, int shards, AllocatorDevice& device)
@@ -25,11 +33,14 @@ DeepSpeedZero::DeepSpeedZero(const TrainedStage& stage, const std::vector<double
       bucket_(stage.habits.bucket_bytes / 2),
       weight_(bytes_of(stage.workload.precision.weights)) {}
 
-// The tensors go to the host, and what was theirs back to the device, before the buffer is made. initialize_optimizer_states has one of
-// gradients for a while.
+// The model's tensors are joined on the device, where their segments stay (loads_whole), or go to the host, and what was theirs back to the
+// device, before the buffer is made. initialize_optimizer_states has one of gradients for a while.
 void DeepSpeedZero::build() {
   const double exact = bytes_of(stage_.workload.precision.optimizer);
+  std::vector<Block*> whole;
+  if (stage_.habits.loads_whole) whole = take_whole(stage_, device_);
   device_.take(all_ * weight_);
+  device_.give(whole);
   Block* clone = device_.take(share_ * weight_);
   device_.take(share_ * exact);
   device_.give(clone);
@@ -140,8 +151,7 @@ void DeepSpeedZero3::build() {
 
 // The shards go to the host and come back as one buffer, and the cache is emptied between (defragment in stage3.py).
 void DeepSpeedZero3::cut_whole() {
-  std::vector<Block*> whole, cut;
-  for (const double size : stage_.parameters) whole.push_back(device_.take(size * weight_));
+  std::vector<Block*> whole = take_whole(stage_, device_), cut;
   for (std::size_t i = 0; i < whole.size(); ++i) {
     cut.push_back(device_.take(stage_.parameters[i] / shards_ * weight_));
     device_.give(whole[i]);

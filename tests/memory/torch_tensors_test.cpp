@@ -194,6 +194,29 @@ TEST(TorchTensors, OfZero3WithItsOptimizerOnTheHost) {
   EXPECT_GE(whole.reserved, whole.allocated);
 }
 
+// Few tokens and 16 ranks, so that the model beside the buffer it is joined into is the peak (2 and 2 bytes a parameter), above what lies
+// there for good (2 + 12 / 16), copies of the update and buckets. Segments of tensors are too small for any of those, and stay.
+TEST(TorchTensors, OfModelsThatAreJoinedOnTheDevice) {
+  const auto peaks = [](const char* sharding, const char* loads_whole) {
+    const std::string text = fmt::format(
+        "model: {{layers: 16, hidden: 2048, heads: 8, ffn: 8192, vocab: 1000, activation: swiglu, dropout: 0}}\n"
+        "cluster: dgx-h100-ndr400\ngpus: 16\nparallel: {{dp: 16}}\nbatch: {{global: 16, micro: 1, sequence: 64}}\nattention: flash\n"
+        "optimizer: {{sharding: {}}}\nsoftware: {{like: deepspeed, memory: {{buckets: 64 MB, loads_whole: {}}}}}\n",
+        sharding, loads_whole);
+    const sim::Job job = sim::read_job(config::Node::load_text(text, "joined.yaml"), "joined");
+    const auto found = sim::allocator_peaks(job, 0, endless);
+    EXPECT_TRUE(found);
+    return std::pair(*found, workloads::stage_programs(job.workload).front().parameters.all);
+  };
+  for (const char* sharding : {"zero1", "zero2"}) {
+    const auto [apart, parameters] = peaks(sharding, "false");
+    const sim::AllocatorPeaks joined = peaks(sharding, "true").first;
+    EXPECT_LT(apart.reserved, 4 * parameters) << sharding;
+    EXPECT_NEAR(joined.allocated, 4 * parameters, 0.01 * parameters) << sharding;
+    EXPECT_GE(joined.reserved, apart.reserved + 1.5 * parameters) << sharding;
+  }
+}
+
 // Many tokens, so that the loss is the peak, and few parameters live: what products save are all layers' weights in 16 bits, by the formula
 // but for those that are live at its peak already; layers that are computed again, or keep every second product, save none.
 TEST(TorchTensors, OfZero3WhoseProductsSaveWeights) {

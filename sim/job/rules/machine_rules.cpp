@@ -190,17 +190,18 @@ const Rule fused_casts{"software.fused_casts",
                              "precision: {compute: fp8, recipe: delayed} or mxfp8, or software: {fused_casts: false}"};
                        }};
 
-const Rule loads_whole{"software.memory.loads_whole",
-                       [](const Workload& w, const System& system) {
-                         const workloads::MemoryHabits& habits = system.software.memory.habits;
-                         return !habits.loads_whole || (w.optimizer.zero_stage == 3 && !habits.sharded_master);
-                       },
-                       [](const Workload& w, const System&) {
-                         return Refusal{w.optimizer.zero_stage == 3
-                                            ? "loads_whole is of stacks whose ZeRO-3 has master copies of the weights"
-                                            : "loads_whole without zero3: a model that is not cut is always whole",
-                                        "software: {memory: {loads_whole: false}}"};
-                       }};
+const Rule loads_whole{
+    "software.memory.loads_whole",
+    [](const Workload& w, const System& system) {
+      const workloads::MemoryHabits& habits = system.software.memory.habits;
+      return !habits.loads_whole || (w.optimizer.zero_stage > 0 && habits.order == workloads::TensorOrder::torch && !habits.sharded_master);
+    },
+    [](const Workload& w, const System&) {
+      return Refusal{w.optimizer.zero_stage > 0
+                         ? "loads_whole is of stacks whose tensors are taken in DeepSpeed's order (order: torch, masters apart)"
+                         : "loads_whole without ZeRO: a model that is neither cut nor joined is always whole",
+                     "software: {memory: {loads_whole: false}}"};
+    }};
 
 const Rule saved_weights{
     "software.memory.saves_weights",
