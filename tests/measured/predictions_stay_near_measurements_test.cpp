@@ -127,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(
         Guard{"nemotron4-15b-h100", 13.1}, Guard{"a4x-gb200", 2.5}, Guard{"bridge-archive", 13.1}, Guard{"bridge-sft", 6.5},
         Guard{"gb200-one", 15.4}, Guard{"halo-b300-lora", 11.1}, Guard{"hunyuan3-v7x", 6.9}, Guard{"k8s-b200", 5.8},
         Guard{"maxtext-mi300x", 12.2}, Guard{"muon-gb300", 7.5}, Guard{"nebius-bridge-h100", 14.3}, Guard{"optimum-gaudi2", 16.5},
-        Guard{"optimum-gaudi3", 19.4}, Guard{"scaletorch-910b", 11.6}, Guard{"together-b200-report", 30.6}, Guard{"torchtitan-users", 21.1},
+        Guard{"optimum-gaudi3", 19.4}, Guard{"scaletorch-910c", 11.6}, Guard{"together-b200-report", 30.6}, Guard{"torchtitan-users", 21.1},
         Guard{"users-one", 40.7}, Guard{"v5p-long", 45.7}, Guard{"v6e-wiki", 8.1}, Guard{"v7x-again", 2.6}, Guard{"alpa-v100", 4.5},
         Guard{"bridge-mamba", 18.1}, Guard{"gdgpt-a100", 10.0}, Guard{"gdgpt-v100", 27.8}, Guard{"issues-h100", 8.5},
         Guard{"llmc-a100", 5.4}, Guard{"llmc-h100", 6.4}, Guard{"mds-a100", 13.0}, Guard{"mds-long-a100", 28.9}, Guard{"mds-v100", 28.1},

@@ -82,6 +82,7 @@ const std::map<std::string, Facts>& published() {
                                                   {"a10-pcie", {"a10", 4, 31.5, 100, 4, 0}},
                                                   {"leonardo-booster", {"a100-custom-64g", 4, 100, 400, 4, 3456}},
                                                   {"kempner-h200", {"h200-sxm", 4, 150, 1600, 4, 0}},
+                                                  {"alps-gh200", {"gh200-96g-660w", 4, 150, 800, 4, 2688}},
                                                   {"marenostrum5-acc", {"h100-sxm5-64g", 4, 150, 800, 4, 1120}},
                                                   {"gaudi2-8", {"gaudi2", 8, 37.5, 2400, 8, 0}},
                                                   {"mi355x-8", {"mi355x", 8, 76.8, 0, 8, 1}},
