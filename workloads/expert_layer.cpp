@@ -6,6 +6,7 @@
 
 #include "workloads/exchange.hpp"
 #include "workloads/operators/section.hpp"
+#include "workloads/operators/wire.hpp"
 
 namespace rehearse::workloads {
 namespace {
@@ -138,6 +139,7 @@ bool makes_output(const Item& item) {
 // What a layer that is recomputed in full computes again of its experts.
 std::vector<Item> experts_again(const Workload& workload, std::vector<Item> forward) {
   if (workload.recompute.keeps(LayerOutput::expert_fc2)) std::erase_if(forward, makes_output);
+  drop_wire_copies(workload, forward);
   return as_recompute(std::move(forward));
 }
 
@@ -163,16 +165,16 @@ BlockProgram expert_operators(const Workload& workload, double pairs) {
   const bool bias = workload.model.biases;
   const double products = products_of(workload, pairs);
   const double parameters = static_cast<double>(experts) * static_cast<double>(shard.hidden) * static_cast<double>(width + ffn);
-  return assemble({pairing(workload), sorting(workload, shard, false, pairs), loop(workload, experts),
-                   whole_gradients_of_parts(workload, parameters, shard.element, experts),
-                   copies(workload, "pair_copies", pairs * static_cast<double>(shard.hidden), workload.fusions.pair_copies),
-                   blocks(workload, shard, pairs),
-                   grouped_linear(workload, shard, {"experts_fc1", rows, width, shard.hidden, bias}, experts),
-                   copies(workload, "product_copies", products, workload.fusions.product_copies),
-                   biases_apart(workload, "gate_bias_copies", products, workload.fusions.gate_bias_copies), clamps(workload, products),
-                   activation_of(workload, pairs), grouped_linear(workload, shard, {"experts_fc2", rows, shard.hidden, ffn, bias}, experts),
-                   biases_apart(workload, "bias_copies", pairs * static_cast<double>(shard.hidden), workload.fusions.bias_copies),
-                   sorting(workload, shard, true, pairs)});
+  return assemble(
+      {pairing(workload), wire_copies(workload, shard, pairs * copies_per_pair(workload)), sorting(workload, shard, false, pairs),
+       loop(workload, experts), whole_gradients_of_parts(workload, parameters, shard.element, experts),
+       copies(workload, "pair_copies", pairs * static_cast<double>(shard.hidden), workload.fusions.pair_copies),
+       blocks(workload, shard, pairs), grouped_linear(workload, shard, {"experts_fc1", rows, width, shard.hidden, bias}, experts),
+       copies(workload, "product_copies", products, workload.fusions.product_copies),
+       biases_apart(workload, "gate_bias_copies", products, workload.fusions.gate_bias_copies), clamps(workload, products),
+       activation_of(workload, pairs), grouped_linear(workload, shard, {"experts_fc2", rows, shard.hidden, ffn, bias}, experts),
+       biases_apart(workload, "bias_copies", pairs * static_cast<double>(shard.hidden), workload.fusions.bias_copies),
+       sorting(workload, shard, true, pairs)});
 }
 
 std::vector<Operator> operators_of(const Workload& workload, const ExpertWork& work) {
@@ -294,7 +296,7 @@ std::shared_ptr<const Exchange> ExpertLayer::exchange(bool dispatch, int chunks,
     exchange.by_sender = loads_.at(layer, microbatch).sent;
     exchange.parts = chunks;
   }
-  exchange.bytes_per_pair = static_cast<double>(shard.hidden) * (narrow ? bytes_of(shard.linear) : shard.element);
+  exchange.bytes_per_pair = static_cast<double>(sent_width(workload_)) * (narrow ? bytes_of(shard.linear) : shard.element);
   exchange.reversed = !dispatch;
   exchange.hierarchical = workload_.experts.dispatcher == Dispatcher::hierarchical;
   exchange.top_k = workload_.model.moe->top_k;

@@ -263,6 +263,7 @@ struct KernelFusions {
   // host knows the rows, unless biases are gathered by token.
   PassCopies gate_bias_copies, bias_copies;
   bool gathered_biases = false;
+  int wire_multiple = 1;  // kernels that dispatch tokens themselves send states in whole multiples of so many elements
   // Of what their first product gives, where the model clamps both halves of it.
   PassCopies clamp_copies;
   // Rotary embedding that is not fused: what the host issues for queries and keys, and reads and writes of both; or document by document

@@ -81,8 +81,8 @@ const ExpertPrices::WorkTimes& ExpertPrices::work(double pairs) {
     for (const workloads::Operator& op : workloads::operators_of(workload_, work, experts)) sum += seconds_of(op);
     return sum;
   };
-  const bool kept = workload_.recompute.keeps(workloads::LayerOutput::expert_fc2);
-  times.recompute_s = kept ? seconds_of_work({{Pass::recompute}, false, pairs}) : times.forward_s;
+  const bool less = workload_.recompute.keeps(workloads::LayerOutput::expert_fc2) || workloads::replays_dispatch(workload_);
+  times.recompute_s = less ? seconds_of_work({{Pass::recompute}, false, pairs}) : times.forward_s;
   const workloads::RoutedExperts backward{Pass::backward_input};
   if (layer_.again(backward)) times.again_s = seconds_of_work({backward, true, pairs});
   return times;

@@ -128,6 +128,8 @@ const Keys<Software>& experts_keys() {
       K("token_adds", kernels(&KernelFusions::token_adds), mapping(copies_keys()),
         "Times that states of pairs are added to tokens by atomic adds, around the all-to-all."),
       K("sort_adds", kernels(&KernelFusions::sort_adds), mapping(copies_keys()), "The same where tokens are sorted around the experts."),
+      K("wire_multiple", kernels(&KernelFusions::wire_multiple), whole(1, 65536),
+        "dispatcher: hierarchical sends states in whole multiples of so many elements, into which rows that have fewer are copied."),
       K("kept_outputs", kernels(&KernelFusions::kept_outputs), config::number(0, 8),
         "Bytes an element of what experts give that the gradient of the pairs' weights keeps."),
       K("grouped_kernel", kernels(&KernelFusions::grouped_kernel), config::choice(grouped_kernels()),

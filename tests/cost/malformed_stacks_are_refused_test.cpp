@@ -160,7 +160,7 @@ TEST(MalformedStacks, LaunchesOfExperts) {
             "  did you mean 'routing_kernels'? known: grouped_gemm, low_precision_dispatch, permutation, gathers_counts, "
             "exchanges_weights, stacked, replays_dispatch, eager, gathered_biases, fills_blocks, "
             "routing_kernels, permutation_kernels, sorting_kernels, pairing_kernels, loop_kernels, pair_copies, product_copies, "
-            "gate_bias_copies, bias_copies, clamp_copies, token_adds, sort_adds, kept_outputs, grouped_kernel");
+            "gate_bias_copies, bias_copies, clamp_copies, token_adds, sort_adds, wire_multiple, kept_outputs, grouped_kernel");
 }
 
 TEST(MalformedStacks, Memory) {

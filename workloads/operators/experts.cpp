@@ -1,5 +1,6 @@
 // The feed-forward half of a layer with experts: router, permutation, routed and shared experts (docs/moe.md).
 #include "workloads/operators/section.hpp"
+#include "workloads/operators/wire.hpp"
 
 namespace rehearse::workloads {
 namespace {
@@ -90,6 +91,7 @@ std::vector<Section> moe_sections(const Workload& workload, const Shard& shard) 
                                 routing(choice(workload, shard)),
                                 pairing_of_attention(workload),
                                 within(GraphScope::moe_preprocess, workload, permutation(workload, shard, false)),
+                                wire_copies(workload, shard, static_cast<double>(shard.spread_tokens)),
                                 routed(workload, shard),
                                 permutation(workload, shard, true)};
   for (Section& section : shared(workload, shard)) sections.push_back(routing(std::move(section)));

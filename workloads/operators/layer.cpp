@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "workloads/operators/section.hpp"
+#include "workloads/operators/wire.hpp"
 
 namespace rehearse::workloads {
 namespace {
@@ -134,6 +135,7 @@ BlockProgram with_recomputation(const Workload& workload, const Shard& shard, co
     if (workload.recompute.shards_inputs) program.recompute.insert(program.recompute.begin(), input_again(workload, shard));
     // Chunks bring back what their own backward needs.
     if (workload.experts.chunk_recompute) std::erase_if(program.recompute, is_routed);
+    drop_wire_copies(workload, program.recompute);
   } else if (workload.recompute.every_second_product() && shard.heads > 0) {
     program.recompute = other_products(workload, shard, program.forward);
   } else {

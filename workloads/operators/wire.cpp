@@ -1,0 +1,39 @@
+#include "workloads/operators/wire.hpp"
+
+#include "workloads/expert_layer.hpp"
+
+namespace rehearse::workloads {
+namespace {
+
+constexpr std::string_view copies_for_wire = "wire_copies";
+
+// torch.nn.functional.pad fills all of a wider tensor and copies rows into it (0.5 and 1 reads and writes), and a contiguous copy takes
+// them out of what has arrived (1): _pad and _slice in Halo's src/distributed/expert_parallel/dispatcher.py (whitecircle/halo).
+constexpr double copies = 2.5;
+
+bool copies_rows(const Item& item) {
+  const auto* op = std::get_if<Operator>(&item);
+  return op != nullptr && op->name == copies_for_wire;
+}
+
+}  // namespace
+
+std::int64_t sent_width(const Workload& workload) {
+  const std::int64_t hidden = workload.model.hidden, multiple = workload.fusions.wire_multiple;
+  if (workload.experts.dispatcher != Dispatcher::hierarchical || workload.parallel.ep == 1) return hidden;
+  return (hidden + multiple - 1) / multiple * multiple;
+}
+
+Section wire_copies(const Workload& workload, const Shard& shard, double rows) {
+  if (sent_width(workload) == workload.model.hidden) return {};
+  const double bytes = copies * 2 * rows * static_cast<double>(shard.hidden) * shard.element;
+  return pointwise(
+      std::string(copies_for_wire),
+      {.forward_bytes = bytes, .backward_bytes = bytes, .eager = !workload.fusions.compiled || workload.fusions.eager_experts});
+}
+
+void drop_wire_copies(const Workload& workload, std::vector<Item>& recomputed) {
+  if (replays_dispatch(workload)) std::erase_if(recomputed, copies_rows);
+}
+
+}  // namespace rehearse::workloads
