@@ -104,8 +104,10 @@ class CommunicationModel {
   [[nodiscard]] double part_in_trunks(const workloads::PortLoads& loads, std::span<const int> members) const;
   enum class Crossing : std::uint8_t { channels, reduced, shifts };  // what leaves a leaf of each group
   [[nodiscard]] double trunk_factor(workloads::GroupKind kind, Crossing crossing) const;
-  // Of a ring or tree of NCCL: as many as the domain with the fewest members has, each over a NIC of its own.
-  [[nodiscard]] int ring_channels(std::span<const int> members) const;
+  struct Crosser {
+    int from = 0, to = 0, channel = 0;
+  };
+  [[nodiscard]] std::vector<Crosser> crossers(workloads::GroupKind kind, Crossing crossing, const std::vector<int>& members) const;
   [[nodiscard]] double busiest_crossing(workloads::GroupKind kind, const Level& level, Crossing crossing) const;
   [[nodiscard]] std::vector<std::size_t> axes_of(std::span<const int> members) const;
   [[nodiscard]] double cable_s(const workloads::Communication& what, const CallPrice& price, std::span<const int> members) const;

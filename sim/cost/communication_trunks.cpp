@@ -5,6 +5,7 @@
 #include <set>
 
 #include "sim/cost/communication.hpp"
+#include "workloads/collectives/layout.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -17,6 +18,25 @@ bool in_one_leaf(std::span<const int> members, int gpus_per_leaf) {
 
 using workloads::GroupKind;
 
+// Who sends to whom when a group communicates with its neighbours: in shifts, and between stages, each member to the next; in rings and
+// trees each channel from node to node, as Layout lays them out, in whatever order the members come.
+std::vector<CommunicationModel::Crosser> CommunicationModel::crossers(GroupKind kind, Crossing crossing,
+                                                                      const std::vector<int>& members) const {
+  std::vector<Crosser> all;
+  if (kind == GroupKind::pp || crossing == Crossing::shifts) {
+    for (std::size_t i = 0; i < members.size(); ++i) all.push_back({members[i], members[(i + 1) % members.size()], 0});
+    return all;
+  }
+  const workloads::collectives::Layout layout(shape(members));
+  const auto rank = [&](int position) { return members[static_cast<std::size_t>(layout.member(position))]; };
+  for (int here = 0; layout.domains() > 1 && here < layout.domains(); ++here) {
+    const int next = (here + 1) % layout.domains();
+    for (int channel = 0; channel < layout.smallest(); ++channel)
+      all.push_back({rank(layout.leaving(here, next, channel)), rank(layout.first(next) + channel), channel});
+  }
+  return all;
+}
+
 // Flows out of the busiest leaf (or pod) per GPU in it, when every group of this kind communicates with its neighbours at once; reduced: of
 // each group and channel one, as where switches add up what the members under them send; shifts: one message.
 double CommunicationModel::busiest_crossing(GroupKind kind, const Level& level, Crossing crossing) const {
@@ -25,14 +45,14 @@ double CommunicationModel::busiest_crossing(GroupKind kind, const Level& level, 
   const std::vector<int> first = grid_.group(kind, 0);
   if (first.size() < 2) return 0;
   std::vector<int> flows(static_cast<std::size_t>((grid_.size() - 1) / gpus_per_leaf + 1));  // [leaf]
+  const auto leaf_of = [&](int rank) { return rank / gpus_per_leaf; };
   const auto add = [&](const std::vector<int>& members) {
     if (in_one_leaf(members, gpus_per_leaf)) return;
-    const int channels = kind == GroupKind::pp || crossing == Crossing::shifts ? 1 : ring_channels(members);  // stages send one message
-    const bool reduced = crossing == Crossing::reduced;
-    std::set<int> counted;
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      const int from = members[i] / gpus_per_leaf, to = members[i + 1 < members.size() ? i + 1 : 0] / gpus_per_leaf;
-      if (from != to && (!reduced || counted.insert(from).second)) flows[static_cast<std::size_t>(from)] += channels;
+    std::set<std::pair<int, int>> counted;  // leaf and channel
+    for (const Crosser& one : crossers(kind, crossing, members)) {
+      const int from = leaf_of(one.from);
+      if (from == leaf_of(one.to)) continue;
+      if (crossing != Crossing::reduced || counted.insert({from, one.channel}).second) ++flows[static_cast<std::size_t>(from)];
     }
   };
   if (level.groups_lie_alike && grid_.spans_dimensions(kind)) {  // the first leaf is as busy as any, and a group in it as any other
@@ -44,20 +64,6 @@ double CommunicationModel::busiest_crossing(GroupKind kind, const Level& level, 
   }
   each_group(kind, add);
   return static_cast<double>(*std::ranges::max_element(flows)) / gpus_per_leaf;
-}
-
-int CommunicationModel::ring_channels(std::span<const int> members) const {
-  std::vector<int> domains;
-  domains.reserve(members.size());
-  for (const int rank : members) domains.push_back(domain_of(rank));
-  if (!std::ranges::is_sorted(domains)) std::ranges::sort(domains);
-  std::ptrdiff_t fewest = std::ssize(domains);
-  for (auto first = domains.begin(); first != domains.end();) {
-    const auto last = std::find_if(first, domains.end(), [&](int domain) { return domain != *first; });
-    fewest = std::min(fewest, last - first);
-    first = last;
-  }
-  return static_cast<int>(fewest);
 }
 
 double CommunicationModel::trunk_factor(GroupKind kind, Crossing crossing) const {

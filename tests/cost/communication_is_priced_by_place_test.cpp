@@ -107,6 +107,23 @@ TEST(CommunicationPrice, ARingKeepsToRailsThatBothNodesHave) {
     EXPECT_DOUBLE_EQ(model.price(all_gather(GroupKind::dp_cp, 3e8), members).transfer_s(), 2e8 / (25e9 * 0.9));
 }
 
+// Two nodes of eight, each a leaf whose uplinks are oversubscribed 7:1. Of two groups of eight ranks four are in each node, and a ring of
+// each leaves it on four channels: eight flows of eight ports, whatever is innermost of what lies inside the node, and in whatever order
+// the group names its members.
+TEST(CommunicationPrice, TrunksAreCrossedOncePerChannelInAnyOrderOfTheMembers) {
+  topology::ClusterSpec c = cluster();
+  c.network.nodes_per_leaf = 1;
+  c.network.oversubscription = 7;
+  workloads::Workload w = plan(2, 2, 1);
+  w.parallel.cp = 4;
+  for (const std::vector<std::string>& order : {std::vector<std::string>{"tp", "cp", "ep", "dp", "pp"}, {"dp", "tp", "cp", "ep", "pp"}}) {
+    w.parallel.order = order;
+    const std::vector<int> members = workloads::rank_grid(w).group(GroupKind::dp_cp, 0);
+    const CallPrice price = CommunicationModel(c, w, "ring").price(all_gather(GroupKind::dp_cp, 8e8), members);
+    EXPECT_DOUBLE_EQ(price.transfer_s(), 7e8 / 4 / (25e9 * 0.9 / 7)) << order.front();
+  }
+}
+
 // One NIC to a node: 4 and 5, of one stage, share it with 6 and 7, of the other.
 TEST(CommunicationPrice, StagesInOneNodeShareItsOnlyNic) {
   topology::ClusterSpec c = cluster();
@@ -166,7 +183,8 @@ TEST(CommunicationPrice, OversubscribedTrunksSlowWhatCrossesThem) {
 }
 
 // What is kept of the last model is not taken for another: a new thread has kept nothing.
-// Rank by rank: flows out of the leaf that most leave, per GPU in it.
+// Rank by rank: flows out of the leaf that most leave, per GPU in it. Stages send to the next; of other groups each channel goes from node
+// to node, as the group comes to them, and back to the first.
 double busiest_leaf(const workloads::RankGrid& grid, GroupKind kind, int leaf_gpus, int domain_gpus) {
   std::map<int, int> flows;
   std::set<std::vector<int>> groups;
@@ -174,12 +192,15 @@ double busiest_leaf(const workloads::RankGrid& grid, GroupKind kind, int leaf_gp
     const std::vector<int> members = grid.group(kind, rank);
     if (std::ranges::find(members, rank) == members.end() || !groups.insert(members).second) continue;
     std::map<int, int> in_domain;
-    for (const int member : members) ++in_domain[member / domain_gpus];
+    std::vector<int> walk;  // a member of each domain, or all stages
+    for (const int member : members) {
+      if (in_domain[member / domain_gpus]++ == 0 || kind == GroupKind::pp) walk.push_back(member);
+    }
     int channels = static_cast<int>(members.size());  // as many as the domain with the fewest has, each over a NIC of its own
     for (const auto& [domain, number] : in_domain) channels = std::min(channels, number);
     if (kind == GroupKind::pp) channels = 1;
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      const int from = members[i] / leaf_gpus, to = members[(i + 1) % members.size()] / leaf_gpus;
+    for (std::size_t i = 0; i < walk.size(); ++i) {
+      const int from = walk[i] / leaf_gpus, to = walk[(i + 1) % walk.size()] / leaf_gpus;
       if (from != to) flows[from] += channels;
     }
   }
