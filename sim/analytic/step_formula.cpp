@@ -50,6 +50,7 @@ class Formula {
     const double start = walks_exchange() && rules_.sync.shards_parameters ? 0 : start_s();
     const double step_s = system_.software.step_s + start + core;  // (14)
     if (!by_phase) return {step_s, {}};
+    space_.shown_update_s = space_.update_s;
     std::swap(space_.times.hop_s, space_.no_hops);
     const double exposed_pp = core - (uniform    ? formula_.seconds(space_.times) + end_s()
                                       : by_units ? walked_s(units_without_messages().spans)
@@ -230,6 +231,8 @@ class Formula {
   [[nodiscard]] double updated_s(const Start& start, const Tie& tie) const {
     std::vector<double>& ends = space_.ends;
     const bool tied = std::ranges::any_of(space_.stages, [](const StageTerms& terms) { return terms.tied_s > 0; });
+    space_.update_s.clear();
+    for (const StageTerms& own : space_.stages) space_.update_s.push_back(own.update_s);
     if (!nic_users_.empty() && memory_users_.empty() && !tied && !mirrors()) {
       space_.works.clear();
       for (int s = 0; s < stages(); ++s) {
@@ -242,9 +245,15 @@ class Formula {
     } else {
       if (reduces_in_line()) let_share(nic_users_, &StageTerms::reduce_alone_s, &StageTerms::reduce_s);
       tie();
-      for (int s = 0; s < stages(); ++s) ends[s] += stage(s).update_s - stage(s).in_memory_s - stage(s).from_host_s;
+      for (int s = 0; s < stages(); ++s) {
+        ends[s] += stage(s).update_s - stage(s).in_memory_s - stage(s).from_host_s;
+        space_.update_s[s] -= stage(s).in_memory_s + ends[s];
+      }
       let_share(memory_users_, &StageTerms::in_memory_alone_s, &StageTerms::in_memory_s);
-      for (int s = 0; s < stages(); ++s) ends[s] += stage(s).from_host_s;
+      for (int s = 0; s < stages(); ++s) {
+        space_.update_s[s] += ends[s];
+        ends[s] += stage(s).from_host_s;
+      }
       if (gathers_in_line()) let_share(nic_users_, &StageTerms::gather_alone_s, &StageTerms::gather_s);
     }
     double longest = 0;
@@ -317,7 +326,7 @@ class Formula {
     phases[Phase::offload] = workload_.offload_activations ? space_.units_walked.copies_s[s] : 0;
     phases[Phase::dp] = std::min(start, replicas(s).at_start_s()) + stage(s).tied_s + replicas(s).gather_at_end_s() +
                         (walks_exchange() ? space_.units_walked.exchanged_s[s] : m * exchange + replicas(s).reduce_at_end_s());
-    phases[Phase::optimizer] = stage(s).update_s + system_.software.step_s;
+    phases[Phase::optimizer] = space_.shown_update_s[s] + system_.software.step_s;
     // What messages and exchange add to the step counts once, for the stage that sets the pace: another has less of it.
     double over = std::max(0.0, phases.total() - step_s);
     for (const Phase phase : {Phase::pp, Phase::dp, Phase::offload}) {

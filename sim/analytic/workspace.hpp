@@ -29,6 +29,7 @@ struct Workspace {
   std::vector<Pieces> forward, backward;
   PipelineTimes times;
   std::vector<double> no_hops, ends;
+  std::vector<double> update_s, shown_update_s;  // each stage's, beside those that it shares its host's memory with
   std::vector<StageWork> works;
   std::vector<Completed> completed, mirrored;
   SlotWalk walk;

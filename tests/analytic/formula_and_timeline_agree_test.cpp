@@ -261,6 +261,20 @@ TEST(FormulaAndTimelineAgree, WhereMessagesMeetGathersOnNics) {
   }
 }
 
+// Two stages of six layers and two on one host: the second updates its states while the first is still at work, or is done before it, and
+// only meanwhile do they share the host's memory. What each takes for it is what it spends, so that its phases add up to the step: in zb-h2
+// there is no bubble that could hide more.
+TEST(FormulaAndTimelineAgree, WhereStagesUpdateInOneHostsMemory) {
+  for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "zb-h2"}) {
+    const sim::Job job = small_job(4, "{pp: 2, dp: 2, layers_per_stage: [6, 2]}", "{global: 16, micro: 1, sequence: 4096}",
+                                   fmt::format("schedule: {}\noptimizer: {{sharding: zero1, device: cpu}}", schedule));
+    const sim::StepResult formula = sim::predict(job), timeline = sim::simulate_in_child(job);
+    for (const auto& rank : formula.ranks) EXPECT_NEAR(rank.phases.total(), formula.step_s, 1e-9 * formula.step_s) << schedule;
+    const auto update = [](const sim::StepResult& result) { return result.mean[sim::Phase::optimizer]; };
+    EXPECT_NEAR(update(formula), update(timeline), 1e-3 * update(timeline)) << schedule;
+  }
+}
+
 // Ranks 0 to 4 and 5 to 9 on nodes of 8: of the pairs of a first and a last stage, which share a table, three lie inside a node and two
 // across. The slowest counts.
 TEST(FormulaAndTimelineAgree, WhereTiedStagesMeetInsideNodesAndAcross) {
