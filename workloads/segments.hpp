@@ -51,6 +51,7 @@ struct UnitProgram {
   double expert_parameters = 0;                          // of experts
   double frozen_parameters = 0;                          // with LoRA: all but the adapters
   double layer_parameters = 0;                           // all of them but adapters, where it is a layer of the model
+  int tensors = 0;                                       // of these parameters, adapters apart
   double offloaded_bytes = 0;                            // activations that move to the host's memory between forward and backward
   double offloaded_per_pair = 0;                         // and of them for every (token, expert) pair that a layer's experts get
 };

@@ -76,6 +76,34 @@ BlockProgram with_casts(const Workload& workload, bool recomputed, BlockProgram 
   return program;
 }
 
+// Parameter tensors of a layer: the matrices of attention or mixer and MLP, biases, norms.
+int layer_tensors(const Workload& workload, const LayerShape& shape) {
+  const Model& model = workload.model;
+  const int inputs = workload.fusions.separate_qkv ? 3 : 1;
+  const bool attends = model.heads > 0 && (shape.reach == Reach::sequence || shape.reach == Reach::window);
+  const int mixer = shape.reach == Reach::state ? mixer_tensors(*model.mixer) : 0;
+  const int attention = attends ? 1 + inputs + (model.qkv_bias() ? inputs : 0) + (model.projection_bias() ? 1 : 0) : 0;
+  const bool feeds = shape.kind != LayerKind::none;
+  const int mlp = feeds ? (model.gated() ? 3 : 2) * (model.biases ? 2 : 1) : 0;
+  const int blocks = (attends || mixer > 0 ? 1 : 0) + (feeds ? 1 : 0);
+  const int norms = (model.shares_norm() ? 1 : blocks) * (model.post_norms ? 2 : 1) + (model.qk_norm && attends ? 2 : 0);
+  return attention + mixer + mlp + norms * (model.norm == Norm::layernorm && model.biases ? 2 : 1);
+}
+
+// A last norm, and a head of its own.
+int head_tensors(const Workload& workload) { return workload.model.tied_embeddings && ends_meet(workload) ? 1 : 2; }
+
+// Of a stage on average those that are trained: of its layers, and of a table, a last norm and a head of its own.
+int stage_tensors(const Workload& workload) {
+  const Model& model = workload.model;
+  const int pp = workload.parallel.pp;
+  if (workload.lora.on()) return (model.layers + pp - 1) / pp * adapter_tensors(workload);
+  const int ends = model.vocab == 0 ? 0 : pp > 1 ? 2 : 1 + head_tensors(workload);
+  int layers = 0;
+  for (int layer = 0; layer < model.layers; ++layer) layers += layer_tensors(workload, shape_of(model, layer));
+  return (layers + pp - 1) / pp + ends;
+}
+
 // Cuts each distinct layer once.
 class LayerPrograms {
  public:
@@ -89,6 +117,7 @@ class LayerPrograms {
     UnitProgram made = cutter_.unit(
         with_exchange(workload_, sync_, with_casts(workload_, casts_again, layer_program(workload_, recomputed, kind, reach))));
     made.layer_parameters = base_parameters(made);
+    made.tensors = layer_tensors(workload_, shape);
     if (offloaded) {
       const double share = workload_.offload_share;
       made.offloaded_bytes = share * layer_activation_bytes(workload_, recomputed, kind, reach);
@@ -127,38 +156,6 @@ void add_layers(const Workload& workload, const Chunk& chunk, LayersLeft& left, 
   }
 }
 
-// Parameter tensors of a layer: the matrices of attention or mixer and MLP, biases, norms.
-int layer_tensors(const Workload& workload, const LayerShape& shape) {
-  const Model& model = workload.model;
-  const int inputs = workload.fusions.separate_qkv ? 3 : 1;
-  const bool attends = model.heads > 0 && (shape.reach == Reach::sequence || shape.reach == Reach::window);
-  const int mixer = shape.reach == Reach::state ? mixer_tensors(*model.mixer) : 0;
-  const int attention = attends ? 1 + inputs + (model.qkv_bias() ? inputs : 0) + (model.projection_bias() ? 1 : 0) : 0;
-  const bool feeds = shape.kind != LayerKind::none;
-  const int mlp = feeds ? (model.gated() ? 3 : 2) * (model.biases ? 2 : 1) : 0;
-  const int blocks = (attends || mixer > 0 ? 1 : 0) + (feeds ? 1 : 0);
-  const int norms = (model.shares_norm() ? 1 : blocks) * (model.post_norms ? 2 : 1) + (model.qk_norm && attends ? 2 : 0);
-  return attention + mixer + mlp + norms * (model.norm == Norm::layernorm && model.biases ? 2 : 1);
-}
-
-// Of a layer on average.
-int layer_tensors(const Workload& workload) {
-  if (workload.model.plain_layers()) return layer_tensors(workload, shape_of(workload.model, 0));
-  const int layers = workload.model.layers;
-  int sum = 0;
-  for (int layer = 0; layer < layers; ++layer) sum += layer_tensors(workload, shape_of(workload.model, layer));
-  return (sum + layers - 1) / layers;
-}
-
-// Of a stage those that are trained: of its layers, and of a table, a last norm and a head of its own.
-int stage_tensors(const Workload& workload) {
-  const Model& model = workload.model;
-  const int pp = workload.parallel.pp, layers = (model.layers + pp - 1) / pp;
-  if (workload.lora.on()) return layers * adapter_tensors(workload);
-  const int ends = model.vocab == 0 ? 0 : pp > 1 ? 2 : model.tied_embeddings ? 2 : 3;
-  return layers * layer_tensors(workload) + ends;
-}
-
 // After the model's last layer: MTP modules, each with a run of the head that it shares.
 void add_predictions(const Workload& workload, const Cutter& cutter, LayersLeft& left, std::vector<Unit>& units) {
   if (workload.model.mtp == 0) return;
@@ -171,6 +168,8 @@ void add_predictions(const Workload& workload, const Cutter& cutter, LayersLeft&
     const bool holds_embedding = k == 0 && !ends_meet(workload);  // the first stage's table is out of reach
     UnitProgram made = cutter.unit(prediction_program(workload, recomputed, holds_embedding));
     made.layer_parameters = made.parameters - (holds_embedding ? embedding_program(workload).parameters : 0);
+    constexpr int before_the_layer = 3;  // a product of two norms' outputs; the last norm is the layer's own
+    made.tensors = before_the_layer + 1 + layer_tensors(workload, shape) + (holds_embedding ? 1 : 0);
     const auto program = std::make_shared<const UnitProgram>(std::move(made));
     const std::string name = "mtp " + std::to_string(k);
     units.push_back({program, name, workload.model.layers + k, UnitKind::prediction, recomputed, shape.kind, shape.reach});
@@ -200,9 +199,16 @@ void add_up_parameters(StageProgram& stage) {
         sum->experts += unit.program->expert_parameters;
         sum->layers += unit.program->layer_parameters;
         sum->frozen += unit.program->frozen_parameters;
+        sum->tensors += unit.program->tensors;
       }
     }
   }
+}
+
+std::shared_ptr<const UnitProgram> end_program(const Cutter& cutter, const BlockProgram& block, int tensors) {
+  UnitProgram made = cutter.unit(block);
+  made.tensors = tensors;
+  return std::make_shared<const UnitProgram>(std::move(made));
 }
 
 }  // namespace
@@ -216,7 +222,7 @@ HeldParameters held_in_step(const Workload& workload, const ReplicaSync& sync, c
           .experts = own.experts,
           .dense_updated = sharded ? std::max(dense / sync.shard_ranks, std::min(dense, sync.largest_matrix)) : dense,
           .experts_updated = sharded ? own.experts / sync.expert_ranks : own.experts,
-          .tensors = stage_tensors(workload)};
+          .tensors = workload.lora.on() ? stage_tensors(workload) : own.tensors};
 }
 
 std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut) {
@@ -225,9 +231,8 @@ std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut) {
   LayerPrograms layers(workload, sync, cutter);
   std::shared_ptr<const UnitProgram> embedding, head;
   if (workload.model.vocab > 0) {
-    embedding = std::make_shared<const UnitProgram>(cutter.unit(with_exchange(workload, sync, embedding_program(workload))));
-    head = std::make_shared<const UnitProgram>(
-        cutter.unit(with_exchange(workload, sync, with_casts(workload, false, head_program(workload)))));
+    embedding = end_program(cutter, with_exchange(workload, sync, embedding_program(workload)), 1);
+    head = end_program(cutter, with_exchange(workload, sync, with_casts(workload, false, head_program(workload))), head_tensors(workload));
   }
   std::vector<StageProgram> stages;
   for (const std::vector<Chunk>& chunks : split_layers(workload)) {
@@ -378,7 +383,8 @@ ReplicaSync replica_sync(const Workload& workload, bool mirrors) {
   const bool by_adapter = workload.optimizer.by_adapter && workload.lora.on();
   if (zero == 3 && (workload.optimizer.by_tensor || by_adapter)) {
     sync.overlap_gradients = sync.overlap_parameters = false;
-    sync.calls_per_layer = workload.optimizer.by_tensor ? layer_tensors(workload) : 1 + adapter_tensors(workload);
+    sync.by_tensor = workload.optimizer.by_tensor;
+    sync.calls_per_layer = sync.by_tensor ? 1 : 1 + adapter_tensors(workload);
   }
   return sync;
 }

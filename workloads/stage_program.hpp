@@ -33,6 +33,7 @@ struct Parameters {
   double experts = 0;  // of those, the routed experts'
   double layers = 0;   // and the layers', without adapters
   double frozen = 0;   // with LoRA: all but the adapters
+  int tensors = 0;     // adapters apart
   [[nodiscard]] double trained() const { return all - frozen; }
   // Those of embedding, last norm and head; no adapter is theirs.
   [[nodiscard]] Parameters ends() const {
@@ -41,7 +42,7 @@ struct Parameters {
   }
 };
 [[nodiscard]] inline Parameters parameters_of(const UnitProgram& unit) {
-  return {unit.parameters, unit.expert_parameters, unit.layer_parameters, unit.frozen_parameters};
+  return {unit.parameters, unit.expert_parameters, unit.layer_parameters, unit.frozen_parameters, unit.tensors};
 }
 
 // Without adapters.
@@ -98,7 +99,8 @@ struct ReplicaSync {
   double layer_weight_bytes = 2;                // of a layer's, as they are gathered, and without ZeRO-3 kept
   double kept_layer_bytes = 2;                  // of a layer's frozen ones in a shard of ZeRO-3
   double trained_weight_bytes = 2;              // of an adapter's
-  int calls_per_layer = 1;                      // a layer's gather or reduction is cut into so many equal ones
+  bool by_tensor = false;                       // ZeRO-3: a layer's gather or reduction is cut into as many equal ones as it has tensors
+  int calls_per_layer = 1;                      // else into so many
   int owners = 0;             // of whole tensors: all of a stage's weights at once come by a broadcast from each; 0: tensors are cut
   double largest_tensor = 0;  // with owners, and of Muon, which has whole matrices: parameters
   double largest_matrix = 0;  // of Muon: of a layer
@@ -111,7 +113,10 @@ struct ReplicaSync {
   [[nodiscard]] ReplicaCalls reduction_calls(const Parameters& what) const;
   [[nodiscard]] ReplicaCalls gather_calls(const Parameters& what) const { return gather_calls(what, calls_of(what)); }
   // A table comes whole.
-  [[nodiscard]] int calls_of(const Parameters& what) const { return what.layers > 0 ? calls_per_layer : 1; }
+  [[nodiscard]] int calls_of(const Parameters& what) const {
+    if (what.layers <= 0) return 1;
+    return by_tensor ? std::max(1, what.tensors) : calls_per_layer;
+  }
   // All of a stage's at once: of calls_at_once().
   [[nodiscard]] ReplicaCalls gather_calls_at_once(const Parameters& what) const { return gather_calls(what, calls_at_once()); }
   [[nodiscard]] int calls_at_once() const { return owners > 0 ? owners : calls_per_layer; }

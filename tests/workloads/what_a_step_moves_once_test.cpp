@@ -36,6 +36,12 @@ TEST(OnceAStep, BucketsOfGradientsAreCopiedWhereReplicasReduceThem) {
   workload.parallel.dp = 2;
   EXPECT_EQ(bytes_of(workload, "buckets_copied"), 3e9 * (4 + 4 + 4 + 2 + 4));
   EXPECT_EQ(bytes_of(workload, "gradient_norm"), 1e9 * 2);
+  // Who sets the buckets to zero has set all gradients to zero; one replica has no buckets.
+  workload.fusions.zeroes_gradients = true;
+  EXPECT_EQ(bytes_of(workload, "gradients_to_zero"), 0);
+  workload.parallel.dp = 1;
+  EXPECT_EQ(bytes_of(workload, "gradients_to_zero"), 3e9 * 4);
+  workload.parallel.dp = 2;
   workload.precision.gradients = DType::bf16;
   EXPECT_EQ(bytes_of(workload, "buckets_copied"), 3e9 * (2 + 2 + 2)) << "nothing to cast";
 }

@@ -7,14 +7,38 @@
 namespace rehearse::workloads::testing {
 namespace {
 
+// Of a layer of the only stage, whose first unit is the embedding.
+Parameters of_layer(const Workload& workload, std::size_t layer) {
+  return parameters_of(*stage_programs(workload).front().chunks.front()[layer + 1].program);
+}
+
 // DeepSpeed's ZeRO-3 of 2021: LLaMA has 5 matrices (queries, keys and values in one) and 2 norms in a layer.
 TEST(ReplicaCommunication, ZeroThreeByTensorMakesACallPerTensorAndHidesNone) {
   Workload workload = parallel(1, false);
   workload.optimizer = {.zero_stage = 3, .on_cpu = false, .by_tensor = true};
   workload.overlap.dp_gradients = workload.overlap.dp_parameters = true;
   const ReplicaSync sync = replica_sync(workload);
-  EXPECT_EQ(sync.calls_per_layer, 7);
+  EXPECT_EQ(sync.calls_of(of_layer(workload, 0)), 7);
   EXPECT_FALSE(sync.overlap_gradients || sync.overlap_parameters);
+}
+
+// Of layers of one block each every one comes in as many calls as it has tensors: two matrices of an MLP without gate and a norm, against
+// the matrices of queries, keys and values, and of what leaves attention, and a norm. All of them lie on the stage, with a table, a norm
+// and a head.
+TEST(ReplicaCommunication, UnlikeLayersComeInCallsOfTheirOwn) {
+  Workload workload = parallel(1, false);
+  workload.model.layers = 4;
+  workload.model.activation = Activation::relu2;
+  workload.model.pattern = "-*--";
+  workload.optimizer = {.zero_stage = 3, .on_cpu = false, .by_tensor = true};
+  const ReplicaSync sync = replica_sync(workload);
+  EXPECT_EQ(sync.calls_of(of_layer(workload, 0)), 3);
+  workload.model.pattern = "*---";
+  EXPECT_EQ(sync.calls_of(of_layer(workload, 0)), 3);
+  EXPECT_EQ(stage_programs(workload).front().parameters.tensors, 4 * 3 + 3);
+  workload.fusions.separate_qkv = true;
+  EXPECT_EQ(sync.calls_of(of_layer(workload, 0)), 5);
+  EXPECT_EQ(sync.calls_of(of_layer(workload, 1)), 3);
 }
 
 // A table is one tensor: no part of it comes by itself, whatever layers are cut into. A seventh of a layer of 70 numbers in 16 bits, all of
@@ -24,7 +48,7 @@ TEST(ReplicaCommunication, TablesComeWholeWhereLayersComeTensorByTensor) {
   workload.parallel.dp = 8;
   workload.optimizer = {.zero_stage = 3, .on_cpu = false, .by_tensor = true};
   const ReplicaSync sync = replica_sync(workload);
-  const Parameters layer{.all = 70, .layers = 70}, table{.all = 100};
+  const Parameters layer{.all = 70, .layers = 70, .tensors = 7}, table{.all = 100, .tensors = 1};
   EXPECT_EQ(sync.calls_of(layer), 7);
   EXPECT_EQ(sync.calls_of(table), 1);
   EXPECT_DOUBLE_EQ(sync.gather_calls(layer).begin()->bytes, 70 * 2 / 7);

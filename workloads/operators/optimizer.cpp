@@ -48,7 +48,8 @@ std::vector<Operator> once_a_step(const Workload& workload, const HeldParameters
     constexpr int kernels = 3;
     all.push_back(update_operator("buckets_copied", held.gradients * bucket_bytes(workload), kernels));
   }
-  if (workload.fusions.zeroes_gradients && held.gradients > 0) {
+  const bool zeroes = workload.fusions.zeroes_gradients && !copies_buckets(workload);  // which sets them to zero itself
+  if (zeroes && held.gradients > 0) {
     all.push_back(update_operator("gradients_to_zero", held.gradients * bytes_of(workload.precision.gradients), 1));
   }
   const double own = weight_cast_bytes(workload, workload.precision.compute);
