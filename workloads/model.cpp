@@ -123,6 +123,22 @@ void check_mixer(const Node& node, const Model& model) {
   if (mixer.attention_every > 0 && model.heads == 0) given.at("attention_every").fail("the model has no attention (heads: 0)");
   if (mixer.attention_every == 0 && mixer.first_attention > 0)
     given.at("first_attention").fail("no layer has attention (attention_every: 0)");
+  if (mixer.attention_every > 0 && mixer.first_attention >= model.layers) {
+    const char* key = given.find("first_attention") ? "first_attention" : "attention_every";
+    given.at(key).fail(
+        fmt::format("the first layer with attention would be {}, and the last of the model is {}", mixer.first_attention, model.layers - 1),
+        "attention_every: 0 is a model without attention");
+  }
+}
+
+void check_experts(const Node& node, const Model& model) {
+  if (!model.moe || model.any_experts()) return;
+  node.at("moe").at("first_dense").fail(fmt::format("none of {} layers has experts", model.layers), "a model without experts has no moe");
+}
+
+// Of a model without a vocabulary there is nothing to predict.
+void check_predictions(const Node& node, const Model& model) {
+  if (model.mtp > 0 && model.vocab == 0) node.at("mtp").fail("multi-token prediction needs a head, which a model with vocab: 0 has not");
 }
 
 // A letter for each layer, of what a model has.
@@ -155,7 +171,7 @@ void check_pattern(const Node& node, const Model& model) {
 void check_unlike(const Node& node, const Model& model) {
   check_mixer(node, model);
   check_pattern(node, model);
-  if (model.attention_gate && (model.mla || model.heads == 0))
+  if (model.attention_gate && (model.mla || !model.any_attention()))
     node.at("attention_gate").fail("of attention with queries, keys and values of whole heads");
   if (!model.mixer && model.pattern.empty()) return;
   if (model.side_by_side())
@@ -167,6 +183,9 @@ void check_unlike(const Node& node, const Model& model) {
 void check(const Node& node, const Model& model) {
   check_side_by_side(node, model);
   check_unlike(node, model);
+  check_experts(node, model);
+  check_predictions(node, model);
+  if (model.qk_norm && !model.any_attention()) node.at("qk_norm").fail("no layer has queries and keys");
   if (model.heads == 0) return;
   if (model.heads % model.kv_heads != 0) {
     node.at("kv_heads").fail(fmt::format("heads ({}) is not a multiple of kv_heads ({})", model.heads, model.kv_heads));

@@ -90,8 +90,10 @@ struct Model {
   }
   [[nodiscard]] bool attends(int layer) const { return pattern.empty() ? heads > 0 && !has_mixer(layer) : is_block(layer, '*'); }
   [[nodiscard]] bool windowed(int layer) const { return window && attends(layer) && window->covers(as_layer(layer)); }
-  // Whether some layer has an MLP that is no expert.
+  // Whether some layer has attention, an MLP that is no expert, experts.
+  [[nodiscard]] bool any_attention() const;
   [[nodiscard]] bool any_mlp() const;
+  [[nodiscard]] bool any_experts() const;
   // Whether layers are attention and an MLP or experts, as most formulas of single stacks have them.
   [[nodiscard]] bool plain_layers() const { return !mixer && pattern.empty() && !attention_gate; }
   [[nodiscard]] bool qkv_bias() const { return attention_biases ? *attention_biases != AttentionBiases::none : biases; }

@@ -82,20 +82,10 @@ double step_flops_per_sequence(const Workload& workload, bool causal_half) {
   return (all - attention) * 2 / 3 + attention;
 }
 
-namespace {
-
-bool any_attention(const Model& model) {
-  int layer = 0;
-  while (layer < model.layers && !model.attends(layer)) ++layer;
-  return layer < model.layers;
-}
-
-}  // namespace
-
 bool has_module(const Model& model, RecomputeModule module) {
   switch (module) {
     case RecomputeModule::core_attn:
-      return any_attention(model);
+      return model.any_attention();
     case RecomputeModule::mla_up_proj:
       return model.mla.has_value();
     case RecomputeModule::mlp:

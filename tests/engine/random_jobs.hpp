@@ -195,7 +195,8 @@ class RandomJobs {
     const char* with_experts[] = {"MEM*EME-", "M-ME*EMM"};
     if (drawn / 32 % 2 == 0) return fmt::format("{}}}, pattern: {}{}", mixer, (moe_ ? with_experts : dense)[drawn / 64 % 2], gate);
     const char* every[] = {"0", "2", "4, first_attention: 1"};
-    return fmt::format("{}, attention_every: {}}}{}", mixer, every[drawn / 64 % 3], gate);
+    const bool attends = drawn / 64 % 3 > 0;
+    return fmt::format("{}, attention_every: {}}}{}", mixer, every[drawn / 64 % 3], attends ? gate : "");
   }
 
   // Attention beside the MLP in one job in four, drawn apart as adapters are; half of the stacks sum both at once.

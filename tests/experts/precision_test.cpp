@@ -99,9 +99,9 @@ TEST(ExpertPrecision, HaveTheirWeightsCastOnceAStep) {
   EXPECT_EQ(cast("bf16"), 0);
 }
 
-std::string refused(const char* model, const char* cluster, const char* precision) {
+std::string refused(const char* model, const char* cluster, const std::string& precision, const std::string& more = "") {
   try {
-    (void)job_in(precision, "parallel: {dp: 8}\n", model, cluster);
+    (void)job_in(precision.c_str(), ("parallel: {dp: 8}\n" + more).c_str(), model, cluster);
   } catch (const config::InputError& error) {
     return error.message();
   }
@@ -119,9 +119,14 @@ TEST(ExpertPrecision, RefuseAPrecisionThatCannotBe) {
             "precision.param_gather fp8 has fewer bits than products in bf16");
   EXPECT_EQ(refused("qwen3-30b-a3b", "dgx-h100-ndr400", "{compute: fp8, param_gather: fp8}"), "accepted");
   // torchao casts rows behind the gather.
-  EXPECT_EQ(refused("llama3-8b", "dgx-h100-ndr400", "{compute: fp8, recipe: rowwise, param_gather: fp8}"),
+  EXPECT_EQ(refused("llama3-8b", "dgx-h100-ndr400", "{compute: fp8, recipe: rowwise, param_gather: fp8}", "software: torchtitan\n"),
             "weights that are scaled by row are not gathered in fp8");
-  EXPECT_EQ(refused("llama3-8b", "dgx-h100-ndr400", "{compute: fp8, recipe: rowwise}"), "accepted");
+  EXPECT_EQ(refused("llama3-8b", "dgx-h100-ndr400", "{compute: fp8, recipe: rowwise}", "software: torchtitan\n"), "accepted");
+  // Transformer Engine has no such recipe.
+  for (const char* recipe : {"rowwise", "rowwise_with_gw_hp"})
+    EXPECT_EQ(
+        refused("llama3-8b", "dgx-h100-ndr400", fmt::format("{{compute: fp8, recipe: {}}}", recipe)),
+        fmt::format("stack 'megatron-core' has no recipe {}, which is torchao's: it casts weights once a step (casts_weights)", recipe));
   // Libraries have no flash attention in fp32.
   EXPECT_EQ(refused("llama3-8b", "dgx-h100-ndr400", "{compute: fp32}"), "GPU 'h100-sxm5-80g' has no line for attention in fp32");
   EXPECT_EQ(refused("llama3-8b", "dgx-h100-ndr400", "{compute: fp32, attention: bf16}"), "accepted");

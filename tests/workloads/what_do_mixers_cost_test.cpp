@@ -208,6 +208,12 @@ TEST(Mixers, AreRefusedWhereTheyCannotBe) {
   expect("mixer: {kind: mamba3, heads: 8, head_dim: 8, groups: 8, state: 8}", "mamba2");
   expect("mixer: {kind: mamba2, heads: 8, head_dim: 8, groups: 3, state: 8}", "heads (8) is not a multiple of groups (3)");
   expect("mixer: {kind: mamba2, heads: 8, head_dim: 8, groups: 8, state: 8, first_attention: 2}", "attention_every: 0");
+  // Of eight layers the last is 7: an attention that begins behind it would be none.
+  const std::string of_eight = "mixer: {kind: mamba2, heads: 8, head_dim: 8, groups: 8, state: 8, attention_every: ";
+  expect(of_eight + "4, first_attention: 8}", "the first layer with attention would be 8, and the last of the model is 7");
+  expect(of_eight + "9}", "the first layer with attention would be 8, and the last of the model is 7");
+  expect("mixer: {kind: mamba2, heads: 8, head_dim: 8, groups: 8, state: 8}, qk_norm: true", "no layer has queries and keys");
+  expect("mixer: {kind: mamba2, heads: 8, head_dim: 8, groups: 8, state: 8}, attention_gate: true", "of attention with queries");
 }
 
 }  // namespace

@@ -14,33 +14,6 @@ using workloads::MoeSpec;
 using workloads::Parallel;
 using workloads::Workload;
 
-// Graphs -------------------------------------------------------------------------------------------------------------------------------
-
-bool captures_experts(const Workload& w) {
-  return w.captures(workloads::GraphScope::moe_router) || w.captures(workloads::GraphScope::moe_preprocess);
-}
-
-const Rule graphs_have_experts{
-    "cuda_graphs", [](const Workload& w, const System&) { return w.model.moe || !captures_experts(w); },
-    [](const Workload&, const System&) {
-      return Refusal{"moe_router and moe_preprocess are parts of layers with experts, which the model has not", "cuda_graphs: [attn, mlp]"};
-    }};
-
-const Rule graphs_have_mixers{"cuda_graphs",
-                              [](const Workload& w, const System&) { return w.model.mixer || !w.captures(workloads::GraphScope::mamba); },
-                              [](const Workload&, const System&) {
-                                return Refusal{"mamba is of layers with a mixer, which the model has not", "cuda_graphs: [attn, mlp]"};
-                              }};
-
-const Rule graphs_start_at_the_router{"cuda_graphs",
-                                      [](const Workload& w, const System&) {
-                                        return !w.captures(workloads::GraphScope::moe_preprocess) ||
-                                               w.captures(workloads::GraphScope::moe_router);
-                                      },
-                                      [](const Workload&, const System&) {
-                                        return Refusal{"moe_preprocess goes with moe_router", "cuda_graphs: [moe_router, moe_preprocess]"};
-                                      }};
-
 // Pairs of micro-batches ---------------------------------------------------------------------------------------------------------------
 
 Refusal no_pairs(std::string_view what, std::string instead) {
@@ -189,13 +162,9 @@ const Rule capacity_sent{
 }  // namespace
 
 std::vector<Rule> experts_rules() {
-  return {graphs_have_experts, graphs_have_mixers,  graphs_start_at_the_router,
-          pairs_have_experts,  pairs_scheduled,     pairs_in_one_chunk,
-          pairs_reduce_once,   delays_in_pairs,     delays_whole_backwards,
-          experts_to_spread,   experts_over_ep,     expert_over_etp,
-          shared_over_tp,      whole_expert_groups, experts_need_sp,
-          experts_stay,        chunks_recomputed,   nodes_counted,
-          capacity_known,      capacity_sent};
+  return {pairs_have_experts, pairs_scheduled,   pairs_in_one_chunk, pairs_reduce_once, delays_in_pairs,     delays_whole_backwards,
+          experts_to_spread,  experts_over_ep,   expert_over_etp,    shared_over_tp,    whole_expert_groups, experts_need_sp,
+          experts_stay,       chunks_recomputed, nodes_counted,      capacity_known,    capacity_sent};
 }
 
 }  // namespace rehearse::sim

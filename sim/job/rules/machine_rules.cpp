@@ -150,6 +150,17 @@ const Rule scales{
       return Refusal{"precision.recipe is of products in fp8", "precision.compute: fp8"};
     }};
 
+// Transformer Engine's recipes are delayed, tensorwise, blockwise and mxfp8 (Megatron-Core's --fp8-recipe); scales of rows are torchao's,
+// which casts weights in each pass.
+const Rule rows_of_torchao{
+    "precision.recipe",
+    [](const Workload& w, const System&) { return !by_rows(w.precision.recipe) || !w.precision.in_fp8() || !w.fusions.casts_weights; },
+    [](const Workload& w, const System& system) {
+      return Refusal{fmt::format("stack '{}' has no recipe {}, which is torchao's: it casts weights once a step (casts_weights)",
+                                 system.software.name, workloads::scalings.of(w.precision.recipe)),
+                     "precision.recipe: tensorwise or blockwise, or software: torchtitan"};
+    }};
+
 const Rule offloaded{"offload.layers", [](const Workload& w, const System&) { return w.offload_layers < 0 || w.offload_activations; },
                      [](const Workload&, const System&) { return Refusal{"offload.layers needs offload.activations: true"}; }};
 
@@ -190,6 +201,17 @@ const Rule fused_casts{"software.fused_casts",
                              "precision: {compute: fp8, recipe: delayed} or mxfp8, or software: {fused_casts: false}"};
                        }};
 
+// Of models that have such norms; others' stacks may say what they like of them.
+const Rule sums_by_block{
+    "software.sums_by_block",
+    [](const Workload& w, const System&) {
+      const bool norms = w.model.qk_norm && w.model.norm == workloads::Norm::rmsnorm;
+      return !norms || w.fusions.norm || !w.fusions.sums_by_block;
+    },
+    [](const Workload&, const System&) {
+      return Refusal{"sums_by_block is of fused norms over heads (fusions: {norm: true})", "software: {sums_by_block: false}"};
+    }};
+
 const Rule loads_whole{
     "software.memory.loads_whole",
     [](const Workload& w, const System& system) {
@@ -221,28 +243,12 @@ const Rule host_updates{
 }  // namespace
 
 std::vector<Rule> machine_rules() {
-  return {precision,
-          attention,
-          flash_priced,
-          head,
-          experts_computed,
-          experts_there,
-          experts_in_few_bits,
-          narrow_input,
-          narrower_input,
-          gathers,
-          gathers_as_computed,
-          orthogonal,
-          scales,
-          gathers_by_tensor,
-          offloaded,
-          offloaded_share,
-          offloaded_shards,
-          room_for_activations,
-          room_for_states,
-          fused_casts,
-          loads_whole,
-          saved_weights,
+  return {precision,        attention,        flash_priced,         head,
+          experts_computed, experts_there,    experts_in_few_bits,  narrow_input,
+          narrower_input,   gathers,          gathers_as_computed,  orthogonal,
+          scales,           rows_of_torchao,  gathers_by_tensor,    offloaded,
+          offloaded_share,  offloaded_shards, room_for_activations, room_for_states,
+          fused_casts,      sums_by_block,    loads_whole,          saved_weights,
           host_updates};
 }
 

@@ -11,7 +11,7 @@ std::span<const Rule> all_rules() {
   static const std::vector<Rule> rules = [] {
     std::vector<Rule> all;
     for (const std::vector<Rule>& table :
-         {support_rules(), layout_rules(), batch_rules(), lora_rules(), experts_rules(), machine_rules()}) {
+         {support_rules(), layout_rules(), batch_rules(), lora_rules(), graph_rules(), experts_rules(), machine_rules()}) {
       all.insert(all.end(), table.begin(), table.end());
     }
     return all;

@@ -36,6 +36,7 @@ struct Rule {
 [[nodiscard]] std::vector<Rule> layout_rules();   // how the model is cut: layers over stages, widths over tp, the sequence over cp
 [[nodiscard]] std::vector<Rule> batch_rules();    // the batch, the schedule, recomputation and what they ask of one another
 [[nodiscard]] std::vector<Rule> lora_rules();     // what adapters ask of the model and its layout
+[[nodiscard]] std::vector<Rule> graph_rules();    // what CUDA graphs hold
 [[nodiscard]] std::vector<Rule> experts_rules();  // how experts are spread and dispatched to
 [[nodiscard]] std::vector<Rule> machine_rules();  // precision and host memory
 
