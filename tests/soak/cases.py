@@ -4,17 +4,20 @@ import random
 import clusters
 import jobs
 import laws
+import wider
 
 
 class Case:
-    """clean: without faults and uneven routing; the rest is drawn alike."""
+    """clean: without faults and uneven routing; the rest is drawn alike. wide: with what few jobs have on top (wider.py)."""
 
-    def __init__(self, program, seed, number, cluster_count, clean=False):
+    def __init__(self, program, seed, number, cluster_count, clean=False, wide=False):
         self.program, self.seed, self.number = program, seed, number
         rng = self.rng("job")
         cluster = clusters.draw_cluster(random.Random(f"{seed}/cluster/{number % cluster_count}"))
         self.job = jobs.draw_job(rng, cluster, with_experts=rng.random() < 0.4)
         jobs.add_mixer(self.rng("pattern"), self.job)  # apart: all else is as without
+        if wide:
+            self.job = wider.widen(self.rng("wider"), self.job, program.root, lambda job: not program.ask("predict", job).refused)
         self.faults = jobs.draw_faults(rng, self.job) if rng.random() < 0.35 and not clean else []
         if clean and "moe" in self.job:
             self.job["moe"]["routing"] = "balanced"

@@ -46,7 +46,8 @@ def add_mixer(rng, job):
     model["mixer"] = {"kind": rng.choice(["mamba2", "gated_delta"]), "heads": groups * parallel["cp"] * rng.choice([1, 2]),
                       "head_dim": rng.choice([64, 128]), "groups": groups, "state": rng.choice([64, 128])}
     if rng.random() < 0.5:
-        model["mixer"]["attention_every"] = rng.choice([0, 2, 4])
+        every = rng.choice([0, 2, 4])
+        model["mixer"]["attention_every"] = every if every <= model["layers"] else 0
         return
     needed = "M*E" if "moe" in model else "M-*"
     if model["layers"] >= len(needed):
@@ -108,7 +109,7 @@ def draw_model(rng, parallel, with_experts):
         experts = rng.choice([4, 8, 16, 32])
         first = rng.choice([0, 0, 1])
         model["moe"] = {"experts": experts, "top_k": rng.choice([1, 2, 4]), "shared": rng.choice([0, 0, 1]), "ffn": head * heads,
-                        "first_dense": first, "every": rng.choice([1, 1, 1, 2])}
+                        "first_dense": first if first < layers else 0, "every": rng.choice([1, 1, 1, 2])}
     return model
 
 

@@ -75,7 +75,7 @@ def text_of(job):
 
 class Program:
     def __init__(self, path, data):
-        self.path = str(pathlib.Path(path).resolve())
+        self.path, self.root = str(pathlib.Path(path).resolve()), data
         self.reference = str(pathlib.Path(self.path).parent / "tests" / "reference_step")
         self.environment = dict(os.environ, REHEARSE_DATA=str(data), NO_COLOR="1")
         self.limits = limit_resources
