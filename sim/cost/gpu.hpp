@@ -98,6 +98,7 @@ struct Software {
   double network_wait_s = 0;            // more of that for each rank of tp, in pipelines that leave the scale-up domain
   double network_rate = 0;              // bytes per second of a GPU's messages that leave the scale-up domain, at most; 0: what links give
   double zero3_issue_s = 0;             // more of that with ZeRO-3: hooks of every module that gather and release
+  double tp_issue_s = 0;                // more of that with tensor parallelism: operators on tensors that know how they are cut (DTensor)
   double step_s = 0;                    // per step: data loading, logging, host work that nothing hides
   MemoryOverhead memory;
   bool zero3_by_tensor = false;        // ZeRO-3 gathers and reduces each parameter tensor by itself, beside nothing

@@ -119,7 +119,9 @@ double more_issue_s(const Gpu& gpu, const Software& software, const topology::Cl
   if (software.replays_graphs) return 0;
   const workloads::Parallel& parallel = workload.parallel;
   const double network = parallel.pp > 1 && workload.gpus() > cluster.domain_gpus() ? software.network_wait_s * parallel.tp : 0;
-  return network + (workload.optimizer.zero_stage == 3 ? gpu.host_time * software.zero3_issue_s : 0);
+  const double hooks = workload.optimizer.zero_stage == 3 ? software.zero3_issue_s : 0;
+  const double cut_tensors = parallel.tp > 1 ? software.tp_issue_s : 0;
+  return network + gpu.host_time * (hooks + cut_tensors);
 }
 
 }  // namespace rehearse::sim

@@ -184,6 +184,9 @@ const Keys<Software>& software_keys() {
       K("early_stop", &Software::early_stop, truth(), "Recomputation ends with the last tensor that backward reads."),
       K("zero3_issue", &Software::zero3_issue_s, time(), "More per kernel on the host with ZeRO-3: hooks of every module.")
           .otherwise("0 s"),
+      K("tp_issue", &Software::tp_issue_s, time(),
+        "More per kernel on the host with tensor parallelism: operators on tensors that know how they are cut (DTensor).")
+          .otherwise("0 s"),
       K("zero3_by_tensor", &Software::zero3_by_tensor, truth(),
         "ZeRO-3 gathers and reduces each parameter tensor by itself, beside nothing."),
       K("adapter_units", &Software::adapter_units, truth(),

@@ -91,7 +91,7 @@ TEST(MalformedStacks, UnknownKey) {
       "  did you mean 'issue'? known: source, trains, fusions, experts, kernel_time, launch, issue, launch_blocking, network_wait, "
       "network_rate, "
       "step, collectives, "
-      "flash, early_stop, zero3_issue, "
+      "flash, early_stop, zero3_issue, tp_issue, "
       "zero3_by_tensor, adapter_units, copies_exchanged, flat_parameters, all_reduces_gradients, broadcasts_weights, host_update, "
       "whole_messages, selective_by_product, selective_narrow, log_softmax, adopts_gradients, whole_logits, whole_head, remakes_logits, "
       "loss_pieces, widens_pieces, "

@@ -88,6 +88,23 @@ TEST(QueuedSeconds, WaitForTheHooksOfZero3) {
   EXPECT_EQ(more_issue_s(system.gpu, system.software, system.cluster, workload), 0);
 }
 
+// DTensor: every rank of tp runs its operators through it, one rank alone has plain tensors; beside the hooks of ZeRO-3.
+TEST(QueuedSeconds, WaitForTensorsThatKnowHowTheyAreCut) {
+  System system;
+  system.software.tp_issue_s = 1e-5;
+  system.software.zero3_issue_s = 4e-5;
+  workloads::Workload workload;
+  for (const int tp : {1, 2, 8}) {
+    workload.parallel.tp = tp;
+    EXPECT_EQ(more_issue_s(system.gpu, system.software, system.cluster, workload), tp > 1 ? 1e-5 : 0);
+  }
+  workload.optimizer.zero_stage = 3;
+  system.gpu.host_time = 2;
+  EXPECT_DOUBLE_EQ(more_issue_s(system.gpu, system.software, system.cluster, workload), 1e-4);
+  system.software.replays_graphs = true;
+  EXPECT_EQ(more_issue_s(system.gpu, system.software, system.cluster, workload), 0);
+}
+
 TEST(QueuedSeconds, OfReplayedGraphsAreTheGpus) {
   const Gpu gpu = gpu_with_gemm("{model: roofline}");
   Software software;
