@@ -26,11 +26,18 @@ double FullyShardedWeights::parameters(std::size_t unit) const {
   return std::accumulate(own.begin(), own.end(), 0.0);
 }
 
-// The shard in 16 bits, and the gathered weights. FSDP2 on one rank copies at once.
+// Layers may be gathered as their products read them.
+double FullyShardedWeights::gathered_type(std::size_t unit) const {
+  const bool layer = stage_.program.chunks.front()[unit].kind == workloads::UnitKind::layer;
+  const auto& gathered = stage_.workload.precision.param_gather;
+  return layer && gathered ? bytes_of(*gathered) : weight_;
+}
+
+// The shard in 16 bits, or what layers are gathered in, and the gathered weights. FSDP2 on one rank copies at once.
 void FullyShardedWeights::gather(std::size_t unit) {
   Weights& weights = weights_[unit];
   if ((copied_ && shards_ < 2) || weights.gathered != nullptr || !weights.copies.empty()) return;
-  const double bytes = parameters(unit) * weight_;
+  const double bytes = parameters(unit) * gathered_type(unit);
   Block* shard = device_.take(device_.request(bytes / shards_, gather_stream));
   weights.gathered = device_.take(device_.request(bytes, gather_stream, copied_ ? compute_stream : compute_as_user));
   device_.give(shard);
@@ -38,7 +45,7 @@ void FullyShardedWeights::gather(std::size_t unit) {
 
 void FullyShardedWeights::copy_out(std::size_t unit) {
   if (!copied_) return;
-  for (const double size : stage_.tensors_of_unit(unit)) weights_[unit].copies.push_back(device_.take(size * weight_));
+  for (const double size : stage_.tensors_of_unit(unit)) weights_[unit].copies.push_back(device_.take(size * gathered_type(unit)));
 }
 
 void FullyShardedWeights::release(std::size_t unit) {

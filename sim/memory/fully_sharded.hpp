@@ -32,6 +32,7 @@ class FullyShardedWeights : public RankWeights {
   // What backward made of the unit's weights goes; its sharded sum stays from the step's first micro-batch on.
   void leave(std::size_t unit) override;
   [[nodiscard]] double parameters(std::size_t unit) const;
+  [[nodiscard]] double gathered_type(std::size_t unit) const;  // bytes a parameter
   void gather(std::size_t unit);
   void copy_out(std::size_t unit);
   void release(std::size_t unit);

@@ -23,7 +23,9 @@ class TorchOperators : protected TensorWriter {
       : TensorWriter(workload, made),
         casts_(workloads::autocasts(workload)),
         casts_input_(casts_ && !workload.fusions.compiled),
-        by_operators_(workloads::unfused_norm_bytes(workload) > 0) {}
+        by_operators_(workloads::unfused_norm_bytes(workload) > 0),
+        narrow_(s_.low_precision() ? bytes_of(s_.linear) / s_.element : 0),
+        gathers_narrow_(workload.precision.param_gather.has_value()) {}
 
  protected:
   // whole: kept for the backward that follows; dropped: what is read for the last time goes; again: computed once more for backward, up to
@@ -48,9 +50,18 @@ class TorchOperators : protected TensorWriter {
     take_for_forward(matrix(width));
     return -1;
   }
+  // A layer's product in 8 bits by torchao (matmul_with_hp_or_float8_args): what it reads is kept in 16 bits, and the casts of that and of
+  // the weight, unless it was gathered so, are there while it works.
+  void cast_narrow(double read, double weight) {
+    if (narrow_ == 0) return;
+    const int copy = take(read * narrow_), of_weight = gathers_narrow_ ? -1 : take(weight * narrow_);
+    give(copy);
+    give(of_weight);
+  }
   int product(NormedInput& normed, std::size_t i, std::int64_t width) {
     cast(normed.output, normed.casts[i]);
     normed.weights[i] = cast_weight(width, pass_ == Pass::dropped);
+    cast_narrow(full(), matrix(width));
     const int made = take(wide(width));
     drop(normed.casts[i]);
     return made;
@@ -131,6 +142,8 @@ class TorchOperators : protected TensorWriter {
   // Autocast; a compiler writes what products read, and the middle of a layer, in 16 bits at once.
   bool casts_, casts_input_;
   bool by_operators_;  // norms
+  double narrow_;      // of a value in 16 bits, in a layer's products; 0: none are in 8
+  bool gathers_narrow_;
   Pass pass_ = Pass::whole;
 };
 

@@ -169,6 +169,7 @@ class TorchWriter : private TorchOperators {
     if (!there) context_ = take(wide(s_.query_width));
     if (!there) statistics_ = take(tokens() * static_cast<double>(s_.heads) * exact_bytes);
     attended_weight_ = cast_weight(s_.query_width, pass_ == Pass::dropped);
+    cast_narrow(wide(s_.query_width), matrix(s_.query_width));
     const int sum = take(full());
     if (casts_input_) give(first_.output);
     if (!casts_input_) drop(first_.output);
@@ -221,6 +222,7 @@ class TorchWriter : private TorchOperators {
       drop_middle();
       return;
     }
+    cast_narrow(wide(s_.ffn), matrix(s_.ffn));
     const int sum = take(full());
     drop(product_);
     if (!casts_input_) drop(second_.output);
@@ -233,8 +235,14 @@ class TorchWriter : private TorchOperators {
     drop_middle();
   }
 
+  int layer_product_backward(std::int64_t width, int read, int weight) {
+    cast_narrow(full() + wide(width), matrix(width));
+    return product_backward(width, read, weight);
+  }
+
   void mlp_backward() {
     const int narrow = casts_ ? take(full()) : -1;
+    cast_narrow(full() + wide(s_.ffn), matrix(s_.ffn));
     const int product = take(wide(s_.ffn));
     weight_gradient(matrix(s_.ffn));
     for (const int tensor : {narrow, product_, last_weight_}) give(tensor);
@@ -246,7 +254,7 @@ class TorchWriter : private TorchOperators {
       if (!over) give(up_);
       give(active_);
       if (!over && active_ < 0) give(gate_);
-      part = to_residual(product_backward(s_.ffn, second_.casts[1], second_.weights[1]));
+      part = to_residual(layer_product_backward(s_.ffn, second_.casts[1], second_.weights[1]));
       give(up);
       gate = active;
       if (active_ >= 0) {
@@ -259,7 +267,7 @@ class TorchWriter : private TorchOperators {
       give(product);
       give(gate_);
     }
-    const int other = to_residual(product_backward(s_.ffn, second_.casts[0], second_.weights[0]));
+    const int other = to_residual(layer_product_backward(s_.ffn, second_.casts[0], second_.weights[0]));
     give(gate);
     give(part >= 0 ? other : -1);
     if (!casts_input_) give(second_.output);
@@ -269,6 +277,7 @@ class TorchWriter : private TorchOperators {
 
   void attention_backward() {
     const int narrow = casts_ ? take(full()) : -1;
+    cast_narrow(full() + wide(s_.query_width), matrix(s_.query_width));
     const int context = take(wide(s_.query_width));
     weight_gradient(matrix(s_.query_width));
     for (const int tensor : {narrow, attended_weight_}) give(tensor);
@@ -280,13 +289,13 @@ class TorchWriter : private TorchOperators {
       query = rotated(query, s_.query_width, -1);
       const std::array<std::pair<int, std::int64_t>, 3> made{{{query, s_.query_width}, {key, s_.kv_width}, {value, s_.kv_width}}};
       for (std::size_t i = 3; i-- > 0;) {
-        const int other = to_residual(product_backward(made[i].second, first_.casts[i], first_.weights[i]));
+        const int other = to_residual(layer_product_backward(made[i].second, first_.casts[i], first_.weights[i]));
         give(made[i].first);
         if (part >= 0) give(other);
         if (part < 0) part = other;
       }
     } else {
-      part = to_residual(product_backward(s_.query_width + 2 * s_.kv_width, first_.casts[0], first_.weights[0]));
+      part = to_residual(layer_product_backward(s_.query_width + 2 * s_.kv_width, first_.casts[0], first_.weights[0]));
       give(query);
     }
     if (!casts_input_) give(first_.output);

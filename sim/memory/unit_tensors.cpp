@@ -158,6 +158,15 @@ bool knows_megatron(const Workload& workload, const workloads::MemoryHabits& hab
          workload.recompute.kept.empty();
 }
 
+// In 8 bits: PyTorch's order of torchao's products, compiled, of which autograd keeps what they read in 16 bits, where a layer is computed
+// again but for what it keeps in 16 bits too.
+bool knows_products(const Workload& workload, const workloads::Shard& shard, bool torch) {
+  const workloads::Recompute& recompute = workload.recompute;
+  const bool again = recompute.kind == workloads::RecomputeKind::full || (recompute.every_second_product() && recompute.narrow_too);
+  const bool wide = !shard.low_precision() && !workload.precision.param_gather;
+  return wide || (torch && workload.fusions.compiled && shard.linear == workloads::DType::fp8 && again && !workload.lora.on());
+}
+
 }  // namespace
 
 bool knows_tensors(const Workload& workload, const workloads::MemoryHabits& habits) {
@@ -166,13 +175,12 @@ bool knows_tensors(const Workload& workload, const workloads::MemoryHabits& habi
   const workloads::Shard shard = workloads::shard_of(workload);
   const bool layers = model.plain_layers() && model.mtp == 0 && !model.post_norms && !model.side_by_side() && !workload.offload_activations;
   const bool head = workload.precision.head.value_or(shard.dense) == shard.dense;
-  const bool products = !shard.low_precision() && workload.precision.of_experts() == shard.linear && head;
+  const bool torch = habits.order == workloads::TensorOrder::torch;
+  const bool products = knows_products(workload, shard, torch) && workload.precision.of_experts() == shard.linear && head;
   const bool order = !schedule.splits_backward() && !schedule.mirrors() && !workload.overlap.ep;
   if (workload.recompute.shards_inputs && habits.order != workloads::TensorOrder::megatron_2021) return false;
   if (!layers || !products || !order || workload.precision.activation_input) return false;
-  const bool torch = habits.order == workloads::TensorOrder::torch;
-  if (workload.optimizer.muon() || (workload.lora.on() && !torch) || workload.precision.param_gather || workload.fusions.remakes_logits)
-    return false;
+  if (workload.optimizer.muon() || (workload.lora.on() && !torch) || workload.fusions.remakes_logits) return false;
   if (!torch && (workload.optimizer.on_cpu || workload.fusions.loss_pieces > 1)) return false;
   if (!workload.fusions.activation && workload.fusions.activation_kept > 0) return false;
   if (habits.order == workloads::TensorOrder::megatron_2021) return knows_megatron_2021(workload);

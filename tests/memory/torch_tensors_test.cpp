@@ -73,6 +73,11 @@ TEST(TorchTensors, ForwardLeavesWhatTheFormulaCountsAndBackwardLeavesNothing) {
   for (const std::string software : {"torchtitan", "pytorch", "pytorch-compile"}) {
     for (const std::string& rest : {narrow, cast, sharded}) follow_units(torch_job(software, "selective", "swiglu", rest));
   }
+  for (const std::string recompute : {"selective", "full"}) {
+    for (const std::string precision : {"{compute: fp8, recipe: tensorwise, param_gather: fp8}", "{compute: fp8, recipe: rowwise}"}) {
+      follow_units(torch_job("torchtitan", recompute, "swiglu", "precision: " + precision + "\noptimizer: {sharding: zero3}"));
+    }
+  }
   for (const std::string sharding : {"zero1", "zero2", "zero3"}) {
     follow_units(torch_job("deepspeed", "none", "swiglu", "precision: bf16\noptimizer: {sharding: " + sharding + "}"));
   }
