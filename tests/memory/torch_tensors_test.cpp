@@ -92,6 +92,26 @@ TEST(TorchTensors, ForwardLeavesWhatTheFormulaCountsAndBackwardLeavesNothing) {
   }
 }
 
+// Few tokens: weights decide. Layers gathered in 8 bits take a byte a parameter less: of one in FSDP2's buffer and another in its copies at
+// the peak, not of the tables.
+TEST(TorchTensors, OfLayersThatAreGatheredInEightBits) {
+  const auto peak = [](const char* gathered) {
+    const std::string text = fmt::format(
+        "model: {{layers: 8, hidden: 2048, heads: 8, ffn: 8192, vocab: 1000, activation: swiglu, dropout: 0}}\n"
+        "cluster: dgx-h100-ndr400\ngpus: 16\nparallel: {{dp: 16}}\nbatch: {{global: 16, micro: 1, sequence: 64}}\nattention: flash\n"
+        "precision: {{compute: fp8, recipe: tensorwise{}}}\nrecompute: full\noptimizer: {{sharding: zero3}}\nsoftware: torchtitan\n",
+        gathered);
+    const sim::Job job = sim::read_job(config::Node::load_text(text, "gathered.yaml"), "gathered");
+    const auto found = sim::allocator_peaks(job, 0, endless);
+    EXPECT_TRUE(found);
+    return std::pair(found->allocated, workloads::stage_programs(job.workload).front().parameters.layers / 8);
+  };
+  const auto [wide, layer] = peak("");
+  const double less = wide - peak(", param_gather: fp8").first;
+  EXPECT_GE(less, layer);
+  EXPECT_LE(less, 2.5 * layer);
+}
+
 // What these steps allocated is known to 0.1 MiB; the sequence has to reach its peak where they did.
 TEST(TorchTensors, AllocateWhatMeasuredStepsDid) {
   double runs = 0, sum = 0;
