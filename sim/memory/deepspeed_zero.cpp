@@ -13,8 +13,8 @@ constexpr double norm_bytes = 8;  // gradients' norms are computed in fp64
 double sum_of(const std::vector<double>& sizes) { return std::accumulate(sizes.begin(), sizes.end(), 0.0); }
 
 // The model as it was loaded, a tensor each.
-std::vector<Block*> take_whole(const TrainedStage& stage, AllocatorDevice& device) {
-  std::vector<Block*> whole;
+std::vector<AllocatorDevice::Block*> take_whole(const TrainedStage& stage, AllocatorDevice& device) {
+  std::vector<AllocatorDevice::Block*> whole;
   whole.reserve(stage.parameters.size());
   for (const double size : stage.parameters) whole.push_back(device.take(size * bytes_of(stage.workload.precision.weights)));
   return whole;
