@@ -199,6 +199,10 @@ struct Aftermath {
   std::string input_hash;
 };
 
+// What follows from the phases of the ranks alone: mean, bubble share.
+void add_means(StepResult& result);
+// Every rank's step is so much longer, which its phases already say.
+void lengthen(StepResult& result, double by_s);
 // Fills mean, throughput, MFU and bubble share from step_s and ranks.
 void finish(StepResult& result, double tokens, double model_flops, int gpus, double peak_flops_per_s);
 

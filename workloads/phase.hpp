@@ -10,8 +10,9 @@
 namespace rehearse::workloads {
 
 // An operation's time is booked as its phase when nothing hides it. Each instant of a rank's step belongs to exactly one, so that they add
-// up to the step. No operation is for bubble (nothing to do yet) or waiting (for a late member of a collective).
-enum class Phase : std::uint8_t { compute, recompute, tp, cp, ep, pp, dp, offload, optimizer, bubble, waiting, count };
+// up to the step. No operation is for allocator (memory given back and asked for again, sim/memory/allocator_time.hpp),
+// bubble (nothing to do yet) or waiting (for a late member of a collective).
+enum class Phase : std::uint8_t { compute, recompute, tp, cp, ep, pp, dp, offload, optimizer, allocator, bubble, waiting, count };
 inline constexpr std::size_t phase_count = static_cast<std::size_t>(Phase::count);
 
 struct PhaseNames {
@@ -28,6 +29,7 @@ inline constexpr std::array<PhaseNames, phase_count> phase_names{{{"compute", "c
                                                                   {"exposed dp", "exposed_dp", "dp"},
                                                                   {"exposed offload", "exposed_offload", "offload"},
                                                                   {"optimizer", "optimizer"},
+                                                                  {"allocator", "allocator"},
                                                                   {"bubble", "bubble"},
                                                                   {"waiting", "waiting"}}};
 

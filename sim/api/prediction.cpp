@@ -19,7 +19,7 @@ Report prediction(const Job& job, double price_per_gpu_hour) {
   const auto result = std::make_shared<StepResult>(predict(job, compiled));
   Report report(summary_of(job));
   report.own(expected_bands(job, needed_share(result->memory))).own(cost);
-  trainings.add_to(result->memory);
+  trainings.add_to(*result);
   report.own(StepResults{{result.get()}}).add(std::shared_ptr<const StepResult>(result));
   return report;
 }

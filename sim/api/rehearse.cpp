@@ -24,9 +24,9 @@ auto told(const Work& work) {
   }
 }
 
-// Memory as the program has it, with what PyTorch's allocator keeps.
+// As the program has it, with what PyTorch's allocator keeps and takes.
 Step step_of(const sim::Job& job, sim::StepResult result) {
-  sim::add_allocator(job, {&result.memory});
+  result = sim::with_allocator(job, std::move(result));
   Step step{.seconds = result.step_s,
             .tokens_per_second = result.tokens_per_s,
             .mfu = result.mfu,

@@ -87,8 +87,7 @@ Side side_of_folder(const std::string& folder) {
 Side side_of_job(const std::string& path) {
   const sim::Job job = sim::load_job(job_named(path));
   const workloads::Compiled compiled = workloads::compile(job.workload);
-  sim::StepResult result = sim::predict(job, compiled);
-  sim::add_allocator(job, compiled, {&result.memory});
+  const sim::StepResult result = sim::with_allocator(job, compiled, sim::predict(job, compiled));
   return {job.name, job.resolved.document(), {sim::numbers_of(result, job.system.gpus)}};
 }
 

@@ -41,7 +41,7 @@ Exit simulate(JobOptions& options, TraceOptions& traces) {
     options.deliver(report.add(&*simulation.aftermath));
     return Exit::fine;
   }
-  trainings.add_to(simulation.result.memory);
+  trainings.add_to(simulation.result);
   options.deliver(
       report.own(sim::expected_bands(job, needed_share)).own(sim::training_cost(job)).own(sim::StepResults{{&simulation.result}}));
   return fit_verdict({&simulation.result});

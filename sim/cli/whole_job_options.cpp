@@ -9,6 +9,7 @@
 #include "sim/analytic/predict.hpp"
 #include "sim/cli/fit.hpp"
 #include "sim/engine/simulate.hpp"
+#include "sim/memory/allocator_peaks.hpp"
 
 namespace rehearse::cli {
 namespace {
@@ -39,7 +40,7 @@ std::vector<std::pair<std::string, std::string>> settings_of_step(const std::str
 
 sim::WholeJobPlan plan_with_step(const sim::Job& job, const std::string& step) {
   if (step.empty() && job.whole.step_s > 0) return sim::plan_whole_job(job, job.whole.step_s, "given");
-  if (step.empty() || step == "predicted") return sim::plan_whole_job(job, sim::predict(job).step_s, "predicted");
+  if (step.empty() || step == "predicted") return sim::plan_whole_job(job, sim::with_allocator(job, sim::predict(job)).step_s, "predicted");
   if (step == "simulated") return sim::plan_whole_job(job, sim::simulated_step_s(job, {}), "simulated");
   return sim::plan_whole_job(job, given_step_s(step), "given");
 }

@@ -12,9 +12,9 @@ Comparison begin_comparison(const Job& job, const CompiledJob& compiled, Allocat
   PredictionBesideAlone both = predict_beside_alone(job, *compiled.into_layers);
   Comparison c;
   c.needed_share = needed_share(both.predicted.memory);
-  trainings.add_to(both.predicted.memory);
+  const double allocator_s = trainings.add_to(both.predicted);
   c.analytic = std::move(both.predicted);
-  c.analytic_alone_s = both.alone_s;
+  c.analytic_alone_s = both.alone_s + allocator_s;
   return c;
 }
 
@@ -24,7 +24,7 @@ void finish_comparison(const Job& job, const CompiledJob& compiled, AllocatorTra
   c.critical = std::move(both.longest);
   c.simulated = std::move(both.simulated.result);
   c.timeline = std::move(both.simulated.timeline);
-  trainings.add_to(c.simulated.memory);
+  for (StepResult* step : {&c.critical, &c.simulated}) trainings.add_to(*step);
   c.difference = c.simulated.step_s / c.analytic.step_s - 1;
   for (std::size_t i = 0; i < phase_count; ++i) {
     const auto phase = static_cast<Phase>(i);

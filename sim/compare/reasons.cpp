@@ -59,6 +59,8 @@ class Explainer {
         return shared("ep");
       case Phase::offload:
         return causes_or("copies share the way to the host and its memory with those of other GPUs");
+      case Phase::allocator:
+        return "the timeline's fullest rank of a stage is another than the formula's";
       case Phase::optimizer:
       case Phase::count:
         break;

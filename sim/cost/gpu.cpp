@@ -147,6 +147,8 @@ const Keys<Gpu>& gpu_keys() {
       K("atomic_adds", &Gpu::adds_per_s, config::quantity(Dimension::rate, 1e6), "To elements of 16 bits in its memory."),
       K("block_sum", &Gpu::block_sum_s, config::quantity(Dimension::time),
         "To add up what the blocks of a norm over heads have of its weight's gradient (sums_by_block of a stack)."),
+      K("retaking", &Gpu::retaking_bytes_per_s, config::quantity(Dimension::bandwidth, 1e6),
+        "At which its driver takes memory back from PyTorch's allocator and hands it out again, where memory is full."),
       K("eager", &Gpu::eager_share, config::number(0.1, 1), "Of the rate of memory-bound kernels, what PyTorch's own operators reach."),
       K("peak", peak_keys().shape(), read_peaks, {}, "By precision.").required(),
       K(

@@ -53,6 +53,10 @@ struct Gpu {
   // of each resident block after another by four threads a column. 58 and 78 us each on H20 of 78 multiprocessors (112 norms, four in each
   // of 28 blocks, of a Cosmos 2B: 6.5 and 8.74 ms an iteration in a public profile of July 2026), 98 and 132 us with H100's 132.
   double block_sum_s = 115e-6;
+  // At which its driver takes memory back from PyTorch's allocator and hands it out again, of one process (sim/memory/allocator_time.hpp).
+  // Fitted to the four steps of nanotron's sweep on H100 (fitted half) that do so: 1.5 to 2 ms for each GiB and rank. No benchmark by size
+  // was found; GPUs of other vendors as well (assumption).
+  double retaking_bytes_per_s = 670e9;
   double eager_share = 1;  // of the rate of memory-bound kernels, what those of PyTorch's own operators reach
   std::map<workloads::Phase, ContentionPair> contention;  // by what communication is for; those that the file names
   std::shared_ptr<const CostModel> cost;                  // by operator class and precision

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/memory/allocator_time.hpp"
 #include "sim/memory/stage_trainings.hpp"
 #include "workloads/routing.hpp"
 
@@ -85,6 +86,7 @@ struct AllocatorTrainings::Impl {
       rank.cache_simulated = true;
       rank.cached_bytes = most.cached_bytes;
       rank.stuck_bytes = most.stuck_bytes;
+      rank.retaken_bytes = most.retaken_bytes;
     }
   }
 
@@ -96,14 +98,14 @@ struct AllocatorTrainings::Impl {
   std::optional<StageTrainings> under_way;
 };
 
-AllocatorTrainings::AllocatorTrainings(const Job& job) {
+AllocatorTrainings::AllocatorTrainings(const Job& job) : job_(job) {
   if (!knows_tensors(job.workload, job.system.software.memory.habits)) return;
   own_ = std::make_unique<const workloads::Compiled>(workloads::compile(job.workload));
   impl_ = std::make_unique<Impl>(job, *own_);
 }
 
 AllocatorTrainings::AllocatorTrainings(const Job& job, const workloads::Compiled& compiled)
-    : impl_(knows_tensors(job.workload, job.system.software.memory.habits) ? std::make_unique<Impl>(job, compiled) : nullptr) {}
+    : job_(job), impl_(knows_tensors(job.workload, job.system.software.memory.habits) ? std::make_unique<Impl>(job, compiled) : nullptr) {}
 
 AllocatorTrainings::~AllocatorTrainings() = default;
 
@@ -115,6 +117,21 @@ void AllocatorTrainings::add_to(MemoryResult& memory) {
   if (!impl_) return;
   impl_->wait();
   impl_->add_to(memory);
+}
+
+double AllocatorTrainings::add_to(StepResult& step) {
+  add_to(step.memory);
+  return add_allocator_time(job_, step);
+}
+
+StepResult with_allocator(const Job& job, const workloads::Compiled& compiled, StepResult step) {
+  AllocatorTrainings(job, compiled).add_to(step);
+  return step;
+}
+
+StepResult with_allocator(const Job& job, StepResult step) {
+  AllocatorTrainings(job).add_to(step);
+  return step;
 }
 
 void add_allocator(const Job& job, std::initializer_list<MemoryResult*> memories) {

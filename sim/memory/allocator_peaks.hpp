@@ -33,6 +33,10 @@ struct AllocatorPeaks {
 void add_allocator(const Job& job, const workloads::Compiled& compiled, std::initializer_list<MemoryResult*> memories);
 void add_allocator(const Job& job, std::initializer_list<MemoryResult*> memories);
 
+// The step with that memory, and with the time that the allocator takes where it is full (allocator_time.hpp).
+[[nodiscard]] StepResult with_allocator(const Job& job, const workloads::Compiled& compiled, StepResult step);
+[[nodiscard]] StepResult with_allocator(const Job& job, StepResult step);
+
 // The same of results that are there one after another: each stage is trained once for all of them.
 class AllocatorTrainings {
  public:
@@ -47,9 +51,12 @@ class AllocatorTrainings {
   // a stage is trained is known in add_to.
   void begin();
   void add_to(MemoryResult& memory);
+  // As with_allocator(); the seconds that the step is longer.
+  double add_to(StepResult& step);
 
  private:
   struct Impl;
+  const Job& job_;
   std::unique_ptr<const workloads::Compiled> own_;
   std::unique_ptr<Impl> impl_;  // none where the order of tensors is not known
 };

@@ -37,7 +37,7 @@ Confirmation simulated(const Job& job) {
   if (simulation.aftermath)
     return refused(fmt::format("'{}': the step does not come to its end", job.system.simulation.faults.failures.front().text));
   Confirmation confirmed;
-  add_allocator(job, {&simulation.result.memory});
+  simulation.result = with_allocator(job, std::move(simulation.result));
   confirmed.step_s = simulation.result.step_s;
   confirmed.peak_bytes = simulation.result.memory.fullest()->peak_bytes();
   confirmed.needed_bytes = simulation.result.memory.fullest()->needed_bytes();
@@ -89,6 +89,8 @@ std::string reason_of(const Job& job) {
   try {
     const std::vector<double> letters = run_in_child([&] {
       const Comparison comparison = compare(job);
+      if (comparison.simulated.mean[Phase::allocator] > 0)
+        return letters_of("its memory is so full that the allocator gives blocks back in every step, whose time the search has not");
       const auto most = std::ranges::max_element(
           comparison.phases, {}, [](const PhaseDifference& phase) { return std::abs(phase.simulated_s - phase.analytic_s); });
       std::string text = comparison.reasons.empty() ? "" : comparison.reasons.front();

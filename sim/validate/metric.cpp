@@ -10,6 +10,7 @@
 
 #include "sim/analytic/predict.hpp"
 #include "sim/memory/allocator_peaks.hpp"
+#include "sim/memory/allocator_time.hpp"
 #include "sim/memory/predicted.hpp"
 
 namespace rehearse::sim {
@@ -125,6 +126,14 @@ const MemoryResult& Predicted::with_allocator() {
   return *with_allocator_;
 }
 
+double Predicted::allocator_s() {
+  constexpr double may_fill = 0.5;  // of the memory: no step in any case file that needs less by the formula retakes any
+  if (needed_share() < may_fill) return 0;
+  double longest_s = 0;
+  for (const RankMemory& rank : with_allocator().ranks) longest_s = std::max(longest_s, retaking_s(job_, rank.retaken_bytes));
+  return longest_s;
+}
+
 double Predicted::moments_bytes(int stage) {
   if (job_.workload.optimizer.on_cpu) return 0;
   const workloads::Parameters& own = compiled().stages[static_cast<std::size_t>(stage)].parameters;
@@ -132,8 +141,9 @@ double Predicted::moments_bytes(int stage) {
 }
 
 void Predicted::add_step(const Metrics& wanted, const MemoryReading& reading, Metrics& metrics) {
-  metrics.merge(metrics_of_step(job_, step().step_s));
-  metrics[Metric::passes_s] = step().step_s - step().mean[Phase::optimizer];
+  const double step_s = step().step_s + allocator_s();
+  metrics.merge(metrics_of_step(job_, step_s));
+  metrics[Metric::passes_s] = step_s - step().mean[Phase::optimizer];
   if (reading.stage && *reading.stage >= job_.workload.parallel.pp) {
     throw std::invalid_argument(fmt::format("memory_stage is {}, and the job has {} stages", *reading.stage, job_.workload.parallel.pp));
   }

@@ -65,7 +65,10 @@ class Predicted {
   // Must outlive this.
   explicit Predicted(const Job& job) : job_(job) {}
 
+  // By the formula alone, as a search has it.
   [[nodiscard]] const StepResult& step();
+  // What the allocator takes of a step where memory is full (sim/memory/allocator_time), which step() has not.
+  [[nodiscard]] double allocator_s();
   // All of `wanted` that the formulas can say: also the passes of a single stage, which have no step of their own. Throws
   // std::invalid_argument where the memory was read on a stage that the job lacks.
   [[nodiscard]] Metrics metrics(const Metrics& wanted, const MemoryReading& reading = {});

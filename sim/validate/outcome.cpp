@@ -40,8 +40,8 @@ void refuse_nonsense(const Metrics& metrics) {
   }
 }
 
-Metrics simulated_metrics(const Job& job, const Metrics& wanted) {
-  Metrics metrics = metrics_of_step(job, simulate_in_child(job).step_s);
+Metrics simulated_metrics(const Job& job, const Metrics& wanted, double allocator_s) {
+  Metrics metrics = metrics_of_step(job, simulate_in_child(job).step_s + allocator_s);
   std::erase_if(metrics, [&](const auto& entry) { return !wanted.contains(entry.first); });
   refuse_nonsense(metrics);
   return metrics;
@@ -103,7 +103,7 @@ void run(const MeasuredCase& measured_case, const ValidationOptions& options, Ou
     }
   }
   refuse_nonsense(outcome.predicted);
-  if (options.simulate) outcome.simulated = simulated_metrics(job, measured_case.measured);
+  if (options.simulate) outcome.simulated = simulated_metrics(job, measured_case.measured, predicted.allocator_s());
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "sim/analytic/predict.hpp"
 #include "sim/engine/simulate.hpp"
+#include "sim/memory/allocator_peaks.hpp"
 #include "sim/memory/predicted.hpp"
 #include "sim/memory/tune_chunks.hpp"
 #include "sim/wholejob/slowness.hpp"
@@ -77,7 +78,7 @@ double held_up_s(const Job& job, const StepResult& step, const SlowParts& slow) 
 
 double formula_s(Job job, const SlowParts& slow) {
   slow_network(job, slow);
-  const StepResult step = predict(job);
+  const StepResult step = with_allocator(job, predict(job));
   return step.step_s + held_up_s(job, step, slow);
 }
 
@@ -85,7 +86,7 @@ double simulation_s(Job job, const SlowParts& slow) {
   job.system.simulation.faults = {};
   job.system.simulation.faults.slow = slow;
   if (job.distinct_steps() == 1) job.system.simulation.steps = 1;  // otherwise their mean
-  return simulate_in_child(job).step_s;
+  return with_allocator(job, simulate_in_child(job)).step_s;
 }
 
 // What the formula takes from slow parts: one rank of each stage, and one port.
