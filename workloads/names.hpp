@@ -20,6 +20,8 @@ inline const Names<AttentionBiases> attention_biases{
 inline const Names<DType> dtypes{
     {"bf16", DType::bf16}, {"fp16", DType::fp16}, {"fp32", DType::fp32}, {"fp8", DType::fp8}, {"fp4", DType::fp4}};
 inline const Names<OptimizerKind> optimizer_kinds{{"adam", OptimizerKind::adam}, {"muon", OptimizerKind::muon}};
+inline const Names<GatheredAgain> gathered_again{
+    {"none", GatheredAgain::none}, {"adapters", GatheredAgain::adapters}, {"all", GatheredAgain::all}};
 inline const Names<Scaling> scalings{{"delayed", Scaling::delayed},     {"tensorwise", Scaling::tensorwise},
                                      {"rowwise", Scaling::rowwise},     {"rowwise_with_gw_hp", Scaling::rowwise_with_gw_hp},
                                      {"blockwise", Scaling::blockwise}, {"mxfp8", Scaling::mxfp8}};

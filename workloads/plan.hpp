@@ -123,6 +123,10 @@ struct Lora {
 
 enum class OptimizerKind : std::uint8_t { adam, muon };
 
+// What ZeRO-3 gathers once more for the backward of a layer that was computed again in full: nothing; adapters that are units of their own
+// in it; the whole layer, where the checkpoint stands around its unit and backward calls that as forward does (with re-entrance).
+enum class GatheredAgain : std::uint8_t { none, adapters, all };
+
 struct Optimizer {
   OptimizerKind kind = OptimizerKind::adam;
   int zero_stage = 0;   // none 0, zero1 (distributed optimizer), zero2, zero3 (FSDP)
@@ -133,6 +137,7 @@ struct Optimizer {
   // Habits of the stack. ZeRO-3: one collective per parameter tensor, or matrix of an adapter, beside nothing; ZeRO-1 and 2: every rank
   // gets the whole sum of the gradients.
   bool by_tensor = false, by_adapter = false, all_reduces = false;
+  GatheredAgain gathered_again = GatheredAgain::none;  // another
   bool by_owner = false;  // ZeRO-1 and 2: whole tensors belong to ranks, which broadcast them one after another
   bool copies = false;    // a habit too: ZeRO-2 and 3 copy weights out of what was gathered, and gradients into what is reduced
   bool flat = false;      // the other: weights are views of what was gathered, whose gradients are joined, cast and divided (FSDP1)

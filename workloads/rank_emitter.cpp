@@ -9,6 +9,7 @@ Parameters experts_of(const Parameters& both) { return {both.experts, both.exper
 Parameters dense_of(const Parameters& both) { return {both.all - both.experts, 0, both.layers - both.experts, both.frozen}; }
 
 bool completes_gradients(const Slot& slot) { return slot.kind == Slot::Kind::backward || slot.kind == Slot::Kind::backward_weight; }
+bool recomputes(const Slot& slot) { return slot.kind == Slot::Kind::backward || slot.kind == Slot::Kind::backward_input; }
 
 }  // namespace
 
@@ -105,18 +106,16 @@ std::string RankEmitter::name_of(const Task& task) const {
 }
 
 // Beside the chain, dense parameters and experts one after the other; the last of them.
-OpId RankEmitter::gather(const Parameters& what, const std::vector<OpId>& after, const std::string& label) {
+OpId RankEmitter::beside(const std::vector<Communication>& calls, int times, const std::vector<OpId>& after, const std::string& label) {
   OpId last = no_op;
-  for (const Communication& call : plan_.sync.gathers(what)) last = chain_.beside(call, plan_.sync.calls_of(what), after, label);
+  for (const Communication& call : calls) last = chain_.beside(call, times, after, label);
   return last;
 }
+OpId RankEmitter::gather(const Parameters& what, const std::vector<OpId>& after, const std::string& label) {
+  return beside(plan_.sync.gathers(what), plan_.sync.calls_of(what), after, label);
+}
 OpId RankEmitter::reduce(const Parameters& what, const std::string& label) {
-  OpId last = no_op;
-  const std::vector<OpId> after = chain_.tail();
-  for (const Communication& call : plan_.sync.reductions(what)) {
-    last = chain_.beside(call, plan_.sync.calls_of(what), after, label);
-  }
-  return last;
+  return beside(plan_.sync.reductions(what), plan_.sync.calls_of(what), chain_.tail(), label);
 }
 
 // ZeRO-1 with overlapped parameters: the all-gather of the last update runs behind the first forwards.
@@ -133,7 +132,8 @@ void RankEmitter::gather_all_at_start() {
   }
 }
 
-// ZeRO-3: gathers task i's parameters. Overlapped: as soon as the task before it starts, i.e. after the one before that.
+// ZeRO-3: gathers task i's parameters, once more where backward needs them again behind recomputation (which both gathers precede here).
+// Overlapped: as soon as the task before it starts, i.e. after the one before that.
 void RankEmitter::gather_for(std::size_t i) {
   if (i >= tasks_.size() || tasks_[i].unit == nullptr || gather_of_task_.contains(i)) return;
   std::vector<OpId> after;
@@ -142,7 +142,14 @@ void RankEmitter::gather_for(std::size_t i) {
   } else if (i >= 2) {
     after = ends_[i - 2];
   }
-  gather_of_task_[i] = gather(parameters_of(*tasks_[i].unit->program), after, tasks_[i].unit->name);
+  const Unit& unit = *tasks_[i].unit;
+  const Parameters what = parameters_of(*unit.program);
+  OpId last = gather(what, after, unit.name);
+  if (unit.recomputed && recomputes(tasks_[i].slot)) {
+    const OpId again = beside(plan_.sync.gathers_again(what), plan_.sync.calls_again(what), after, unit.name);
+    if (again != no_op) last = again;
+  }
+  gather_of_task_[i] = last;
 }
 
 void RankEmitter::gather_before(std::size_t i) {

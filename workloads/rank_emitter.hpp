@@ -58,6 +58,7 @@ class RankEmitter {
   // parameters: exchanges of the two kinds must not alternate, or each rank waits for the other's other kind. Experts come last there.
   [[nodiscard]] bool experts_last() const { return plan_.schedule->mirrors() && program_.parameters.experts > 0; }
   OpId gather(const Parameters& what, const std::vector<OpId>& after, const std::string& label);
+  OpId beside(const std::vector<Communication>& calls, int times, const std::vector<OpId>& after, const std::string& label);
   OpId reduce(const Parameters& what, const std::string& label);
   void gather_all_at_start();
   void gather_before(std::size_t i);

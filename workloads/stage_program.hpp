@@ -101,6 +101,8 @@ struct ReplicaSync {
   double trained_weight_bytes = 2;              // of an adapter's
   bool by_tensor = false;                       // ZeRO-3: a layer's gather or reduction is cut into as many equal ones as it has tensors
   int calls_per_layer = 1;                      // else into so many
+  int adapter_calls = 0;                        // of those, its adapters'
+  GatheredAgain gathered_again = GatheredAgain::none;
   int owners = 0;             // of whole tensors: all of a stage's weights at once come by a broadcast from each; 0: tensors are cut
   double largest_tensor = 0;  // with owners, and of Muon, which has whole matrices: parameters
   double largest_matrix = 0;  // of Muon: of a layer
@@ -120,10 +122,16 @@ struct ReplicaSync {
   // All of a stage's at once: of calls_at_once().
   [[nodiscard]] ReplicaCalls gather_calls_at_once(const Parameters& what) const { return gather_calls(what, calls_at_once()); }
   [[nodiscard]] int calls_at_once() const { return owners > 0 ? owners : calls_per_layer; }
+  // Once more for the backward of a layer that was computed again in full: of calls_again(what).
+  [[nodiscard]] ReplicaCalls again_calls(const Parameters& what) const;
+  [[nodiscard]] int calls_again(const Parameters& what) const {
+    return gathered_again == GatheredAgain::all ? calls_of(what) : gathered_again == GatheredAgain::adapters ? adapter_calls : 0;
+  }
   // The same with their names.
   [[nodiscard]] std::vector<Communication> reductions(const Parameters& what) const;
   [[nodiscard]] std::vector<Communication> gathers(const Parameters& what) const;
   [[nodiscard]] std::vector<Communication> gathers_at_once(const Parameters& what) const;
+  [[nodiscard]] std::vector<Communication> gathers_again(const Parameters& what) const;
   [[nodiscard]] double gathered_bytes(const Parameters& what) const {
     const double adapters = what.frozen > 0 ? what.trained() : 0;
     return what.layers * layer_weight_bytes + (what.all - what.layers - adapters) * weight_bytes + adapters * trained_weight_bytes;

@@ -20,7 +20,7 @@ Crowd crowd_of(const workloads::Workload& workload, const workloads::Compiled& c
     update_s += stage.update_s;
     for (const ChunkTerms& chunk : stage.chunks) {
       for (const UnitTerms* unit : chunk) {
-        exchange_s += gathers * unit->gather_s + reductions * unit->reduce_s;
+        exchange_s += gathers * unit->gather_s + unit->gather_again_s + reductions * unit->reduce_s;
         copies_s += unit->copy_s;
       }
     }

@@ -25,7 +25,7 @@ double ReplicaRules::exposed_s(const UnitTerms& unit, workloads::Slot::Kind slot
   using Kind = workloads::Slot::Kind;
   if (!sync.replicated()) return 0;
   const bool reduces = sync.reduce_each_microbatch && (slot == Kind::backward || slot == Kind::backward_weight);
-  return exposed_gather_s(unit) + (reduces ? unit.reduce_s : 0);
+  return exposed_gather_s(unit, slot) + (reduces ? unit.reduce_s : 0);
 }
 
 // The stack's own time before it runs beside the first gathers: what of them it leaves.

@@ -23,7 +23,9 @@ struct ReplicaRules {
   // its own. Where backward is split each of its two slots gathers the parameters anew, and the second one reduces.
   [[nodiscard]] double exposed_s(const UnitTerms& unit, workloads::Slot::Kind slot) const;
   // The gather among that: it runs while the slot's first unit waits for its input.
-  [[nodiscard]] double exposed_gather_s(const UnitTerms& unit) const { return gathers_each() ? unit.gather_s : 0; }
+  [[nodiscard]] double exposed_gather_s(const UnitTerms& unit, workloads::Slot::Kind slot) const {
+    return gathers_each() ? unit.gathers_s(slot) : 0;
+  }
   [[nodiscard]] bool gathers_each() const { return sync.shards_parameters && sync.replicated(); }
   [[nodiscard]] bool reduces_each() const { return sync.reduce_each_microbatch && sync.replicated(); }
   [[nodiscard]] bool exchanges_each() const { return gathers_each() || reduces_each(); }

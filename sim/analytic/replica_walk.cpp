@@ -52,7 +52,10 @@ class ReplicaWalk {
   }
 
   // ZeRO-3: of a task's parameters, in the order of tasks.
-  void gather(std::size_t task) { gathered_[task % 2] = streams_.queue(unit(task).gather_s); }
+  void gather(std::size_t task) {
+    const Kind kind = task % (2 * units_.size()) < units_.size() ? Kind::forward : Kind::backward;
+    gathered_[task % 2] = streams_.queue(unit(task).gathers_s(kind));
+  }
 
   void microbatch(bool completes) {
     const std::size_t n = units_.size();

@@ -73,6 +73,14 @@ double gather_s(const ReplicaRules& rules, const Parameters& parameters, PriceBo
   return crowd < 1 && rules.gathers_each() ? between(gather_s(rules.sync, parameters, prices, stage, true), crowded_s, crowd) : crowded_s;
 }
 
+// Of a layer that is recomputed in full.
+double gather_again_s(const ReplicaRules& rules, const Parameters& parameters, PriceBook& prices, int stage, double crowd) {
+  const workloads::ReplicaSync& sync = rules.sync;
+  if (!rules.gathers_each() || sync.calls_again(parameters) == 0) return 0;
+  const auto of = [&](bool alone) { return sync.calls_again(parameters) * seconds(prices, sync.again_calls(parameters), stage, alone); };
+  return crowd < 1 ? between(of(true), of(false), crowd) : of(false);
+}
+
 double reduce_s(const ReplicaRules& rules, const Parameters& parameters, PriceBook& prices, int stage, double crowd) {
   const double crowded_s = reduce_s(rules.sync, parameters, prices, stage);
   return crowd < 1 && rules.reduces_each() ? between(reduce_s(rules.sync, parameters, prices, stage, true), crowded_s, crowd) : crowded_s;
@@ -82,6 +90,7 @@ UnitTerms unit_terms(const UnitCost& cost, const Parameters& parameters, const R
                      int stage) {
   UnitTerms terms{.cost = &cost, .forward_s = cost.forward.total(), .backward_s = cost.backward.total(), .weight_s = cost.weight.total()};
   terms.gather_s = gather_s(rules, parameters, prices, stage, crowd.exchange);
+  if (cost.recomputed) terms.gather_again_s = gather_again_s(rules, parameters, prices, stage, crowd.exchange);
   terms.copy_s = between(cost.copy_alone_s, cost.copy_s, crowd.copies);
   terms.whole_s = cost.whole.total();
   terms.exchange = exchange_ports(rules, parameters, prices, stage);

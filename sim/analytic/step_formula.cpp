@@ -125,8 +125,8 @@ class Formula {
     times.weight_s[s][c] = split ? slot_s(units, Slot::Kind::backward_weight) : 0;
     times.whole_s[s][c] = split ? slot_s(units, Slot::Kind::backward) : times.backward_s[s][c];
     if (!times.lead_forward_s.empty() && !units.empty()) {
-      times.lead_forward_s[s][c] = rules_.exposed_gather_s(*units.front());
-      times.lead_backward_s[s][c] = rules_.exposed_gather_s(*units.back());
+      times.lead_forward_s[s][c] = rules_.exposed_gather_s(*units.front(), Slot::Kind::forward);
+      times.lead_backward_s[s][c] = rules_.exposed_gather_s(*units.back(), Slot::Kind::backward);
     }
   }
 

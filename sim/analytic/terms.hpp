@@ -17,6 +17,7 @@ struct UnitTerms {
   const UnitCost* cost = nullptr;
   double forward_s = 0, backward_s = 0, weight_s = 0;  // of its own work, as UnitCost has it by phases
   double gather_s = 0;                                 // all-gather of its parameters over the replicas
+  double gather_again_s = 0;                           // once more in backward, after recomputation
   double reduce_s = 0;                                 // reduction of its gradients
   double copy_s = 0;                                   // of its activations to the host, or back
   PortTimes exchange{};                                // of both, while other calls may meet them
@@ -40,8 +41,19 @@ struct UnitTerms {
     }
     return weight_s;
   }
+  [[nodiscard]] double gathers_s(Kind slot) const {
+    return gather_s + (slot == Kind::backward || slot == Kind::backward_input ? gather_again_s : 0);
+  }
   [[nodiscard]] const MetPass& pass(Kind slot) const { return passes[static_cast<std::size_t>(slot)]; }
   [[nodiscard]] double exposed(Kind slot) const { return exposed_s[static_cast<std::size_t>(slot)]; }
+};
+
+// A unit in a slot.
+struct GatheredTurn {
+  const UnitTerms* unit = nullptr;
+  UnitTerms::Kind kind = UnitTerms::Kind::forward;
+  bool operator==(const GatheredTurn&) const = default;
+  [[nodiscard]] double gathers_s() const { return unit->gathers_s(kind); }
 };
 
 using ChunkTerms = std::span<const UnitTerms* const>;  // in forward order

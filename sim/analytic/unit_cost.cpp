@@ -21,6 +21,7 @@ UnitCost UnitPricer::price(const workloads::Unit& unit, int stage) {
   const workloads::UnitProgram& program = *unit.program;
   const bool split = !program.backward_input.empty() || !program.backward_weight.empty();
   UnitCost cost;
+  cost.recomputed = unit.recomputed;
   PassCost forward{stage, unit.first_layer, cost.forward, cost.forward_calls, &cost.forward_pieces};
   add(program.forward, Phase::compute, forward);
   PassCost backward{stage, unit.first_layer, cost.backward, cost.backward_calls, &cost.backward_pieces};

@@ -24,6 +24,7 @@ struct UnitCost {
   PhaseTimes weight;             // then the weight gradient, otherwise 0
   PhaseTimes whole;              // backward in one slot: the host waits once for both
   std::vector<PieceTimes> forward_pieces, backward_pieces;  // in order, as overlapped pairs interleave them
+  bool recomputed = false;                                  // in full
   double copy_s = 0;                                        // of its activations to the host, or back, where they are offloaded
   double copy_alone_s = 0;                                  // the same while other stages leave the link to the host to it
   WaitedCalls forward_calls, backward_calls, weight_calls, whole_calls;

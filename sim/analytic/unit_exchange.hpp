@@ -26,7 +26,7 @@ class UnitExchange {
         ahead_(gathers_ && rules.sync.overlap_parameters),
         reduces_last_(gathers_ && !rules.reduces_each() && rules.sync.overlap_gradients),
         streams_(rules.pair, -rules.overhead_s) {}
-  void begin(const UnitTerms* first, const UnitTerms* second) {
+  void begin(const GatheredTurn& first, const GatheredTurn& second) {
     gather_ahead(first);
     gather_ahead(second);
     streams_.compute(rules_.overhead_s);
@@ -42,21 +42,21 @@ class UnitExchange {
   void pass_until(double time) { streams_.pass_until(time); }
 
   // A turn: before it waits for its input, itself, and what follows. next_but_one: the turn after the next.
-  void ask(const UnitTerms& unit) {
-    if (gathers_ && !ahead_) here_ = streams_.queue(unit.gather_s);
+  void ask(const UnitTerms& unit, Kind kind) {
+    if (gathers_ && !ahead_) here_ = streams_.queue(unit.gathers_s(kind));
   }
   // When it begins, with the gather that nothing but the stack's own time runs beside.
   double work(const UnitTerms& unit, Kind kind) {
     const double start = now();
     if (gathers_) streams_.wait(here_);
-    const double begin = now() - lead_s(unit);
+    const double begin = now() - lead_s(unit.gathers_s(kind));
     const MetPass& pass = unit.pass(kind);
     streams_.work(pass);
     exchanged_s_ += now() - start - (pass.parts.compute_s + pass.parts.calls_s);
     return begin;
   }
   // completes: the slot is the last that adds to its chunk's gradients. Asked only where it reduces_last().
-  void follow(const UnitTerms& unit, Kind kind, bool completes, const UnitTerms* next_but_one) {
+  void follow(const UnitTerms& unit, Kind kind, bool completes, const GatheredTurn& next_but_one) {
     reduce(unit, kind, completes);
     if (ahead_) gather_ahead(next_but_one);
   }
@@ -77,13 +77,13 @@ class UnitExchange {
   }
 
  private:
-  [[nodiscard]] double lead_s(const UnitTerms& unit) const {
+  [[nodiscard]] double lead_s(double gathers_s) const {
     if (!gathers_) return 0;
-    return ahead_ ? std::max(0.0, unit.gather_s - rules_.overhead_s) : unit.gather_s;
+    return ahead_ ? std::max(0.0, gathers_s - rules_.overhead_s) : gathers_s;
   }
-  void gather_ahead(const UnitTerms* unit) {
+  void gather_ahead(const GatheredTurn& turn) {
     here_ = next_;
-    if (ahead_ && unit != nullptr) next_ = streams_.queue(unit->gather_s);
+    if (ahead_ && turn.unit != nullptr) next_ = streams_.queue(turn.gathers_s());
   }
   void reduce(const UnitTerms& unit, Kind kind, bool completes) {
     if (!makes_gradients(kind)) return;

@@ -47,7 +47,9 @@ class CopyingStage {
 
  private:
   [[nodiscard]] const UnitTerms& unit(std::size_t i) const { return *terms_.chunks[turns_[i].slot.chunk][turns_[i].unit]; }
-  [[nodiscard]] const UnitTerms* unit_at(std::size_t i) const { return i < turns_.size() ? &unit(i) : nullptr; }
+  [[nodiscard]] GatheredTurn unit_at(std::size_t i) const {
+    return i < turns_.size() ? GatheredTurn{&unit(i), turns_[i].slot.kind} : GatheredTurn{};
+  }
 
   // Whether no turn from `later` on adds to the gradients of a turn's chunk.
   [[nodiscard]] bool completes(std::size_t turn, std::size_t later) const {
@@ -79,7 +81,7 @@ class CopyingStage {
   // When its first unit can begin.
   double turn(std::size_t i, bool completes, double ready) {
     const Slot::Kind kind = turns_[i].slot.kind;
-    exchange_.ask(unit(i));
+    exchange_.ask(unit(i), kind);
     wait(ready);
     const double asked = now_s();
     wait(copied_s(i));

@@ -11,7 +11,7 @@ const UnitTerms* unit(ChunkTerms units, UnitExchange::Kind kind, std::size_t tur
 }
 
 struct TwoTurns {
-  const UnitTerms *first = nullptr, *second = nullptr;
+  GatheredTurn first, second;
 };
 // That come next.
 TwoTurns turns_ahead(SlotOrder::Works works, std::span<const ChunkTerms> chunks) {
@@ -19,11 +19,11 @@ TwoTurns turns_ahead(SlotOrder::Works works, std::span<const ChunkTerms> chunks)
   for (; const SlotOrder::Work* work = works.next(); works.pass()) {
     const ChunkTerms units = chunks[work->chunk];
     for (std::size_t turn = 0; turn < units.size(); ++turn) {
-      if (turns.first != nullptr) {
-        turns.second = unit(units, work->kind, turn);
+      if (turns.first.unit != nullptr) {
+        turns.second = {unit(units, work->kind, turn), work->kind};
         return turns;
       }
-      turns.first = unit(units, work->kind, turn);
+      turns.first = {unit(units, work->kind, turn), work->kind};
     }
   }
   return turns;
@@ -54,7 +54,7 @@ bool KnownSlots::begin(std::span<const UnitTerms> units, std::span<const StageTe
                   rules.overhead_s};
   const auto add = [&](std::initializer_list<double> times) { asked_times_.insert(asked_times_.end(), times); };
   for (const UnitTerms& unit : units) {
-    add({unit.gather_s, unit.reduce_s, unit.copy_s});
+    add({unit.gather_s, unit.gather_again_s, unit.reduce_s, unit.copy_s});
     for (const MetPass& pass : unit.passes) {
       const PassParts& parts = pass.parts;
       add({parts.compute_s, parts.calls_s, parts.before_s, parts.after_s, parts.ports.transfer_s, flag(pass.meets), pass.met.alpha,
@@ -152,7 +152,7 @@ double WalkedStage::slot(const SlotOrder::End& slot, double ready, double& first
     wait(ready);
     return first_s = now_s();
   }
-  exchange_.ask(*unit(units, slot.kind, 0));
+  exchange_.ask(*unit(units, slot.kind, 0), slot.kind);
   wait(ready);
   from_s_ += exchange_.now();
   const UnitExchange::UnderWay before = exchange_.under_way();
@@ -169,11 +169,13 @@ WalkedSlot WalkedStage::walk(const PlacedSlot& placed, ChunkTerms units, const U
   WalkedSlot slot;
   for (std::size_t k = 0; k < units.size(); ++k) {
     const UnitTerms& now = *unit(units, placed.kind, k);
-    if (k > 0) exchange_.ask(now);
+    if (k > 0) exchange_.ask(now, placed.kind);
     const double begin = exchange_.work(now, placed.kind);
     if (k == 0) slot.begin_s = begin;
     const bool within = k + 2 < units.size();
-    const UnitTerms* ahead = within ? unit(units, placed.kind, k + 2) : k + 2 == units.size() ? placed.next : placed.next_but_one;
+    const GatheredTurn ahead = within                  ? GatheredTurn{unit(units, placed.kind, k + 2), placed.kind}
+                               : k + 2 == units.size() ? placed.next
+                                                       : placed.next_but_one;
     exchange_.follow(now, placed.kind, placed.reduces, ahead);
   }
   slot.exchanged_s = exchange_.exchanged_s();

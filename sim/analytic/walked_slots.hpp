@@ -15,8 +15,8 @@ namespace rehearse::sim {
 struct PlacedSlot {
   std::uint32_t chunk = 0;  // of those that differ
   UnitExchange::Kind kind = UnitExchange::Kind::forward;
-  bool reduces = false;                                      // once, behind its units
-  const UnitTerms *next = nullptr, *next_but_one = nullptr;  // of the turns after it, gathered ahead
+  bool reduces = false;                 // once, behind its units
+  GatheredTurn next{}, next_but_one{};  // after it, gathered ahead
   bool operator==(const PlacedSlot&) const = default;
 };
 // From when its input is there.
@@ -33,8 +33,8 @@ class KnownSlots {
 
   // The numbers of a stage's slots, one after another.
   struct OfStage {
-    std::vector<std::uint32_t> last, again;               // as SlotOrder::Works::at(): without and with rounds that follow
-    const UnitTerms *first = nullptr, *second = nullptr;  // turns before all slots, gathered ahead
+    std::vector<std::uint32_t> last, again;  // as SlotOrder::Works::at(): without and with rounds that follow
+    GatheredTurn first, second;              // gathered ahead, before all slots
     [[nodiscard]] std::uint32_t number(const SlotOrder::Works& works) const { return (works.rounds_follow() ? again : last)[works.at()]; }
   };
   // Of the stages that it began with. `order` must outlive this.

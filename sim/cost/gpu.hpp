@@ -105,8 +105,9 @@ struct Software {
   double tp_issue_s = 0;                // more of that with tensor parallelism: operators on tensors that know how they are cut (DTensor)
   double step_s = 0;                    // per step: data loading, logging, host work that nothing hides
   MemoryOverhead memory;
-  bool zero3_by_tensor = false;        // ZeRO-3 gathers and reduces each parameter tensor by itself, beside nothing
-  bool adapter_units = false;          // ZeRO-3: every matrix of an adapter is gathered and reduced by itself, beside nothing
+  bool zero3_by_tensor = false;  // ZeRO-3 gathers and reduces each parameter tensor by itself, beside nothing
+  bool adapter_units = false;    // ZeRO-3: every matrix of an adapter is gathered and reduced by itself, beside nothing
+  workloads::GatheredAgain gathers_again = workloads::GatheredAgain::none;  // ZeRO-3: of a layer that was recomputed in full
   bool copies_exchanged = false;       // ZeRO-2 and 3: weights are copied out of what was gathered, gradients into what is reduced
   bool flat_parameters = false;        // ZeRO-2 and 3: weights are views of what was gathered, whose gradients are joined (FSDP1)
   bool all_reduces_gradients = false;  // ZeRO-1 and 2: every rank gets the whole sum

@@ -4,6 +4,7 @@
 
 #include "sim/cost/engine_habits.hpp"
 #include "sim/cost/software_keys.hpp"
+#include "workloads/names.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -191,6 +192,9 @@ const Keys<Software>& software_keys() {
         "ZeRO-3 gathers and reduces each parameter tensor by itself, beside nothing."),
       K("adapter_units", &Software::adapter_units, truth(),
         "ZeRO-3 gathers and reduces every matrix of an adapter by itself, beside nothing (PEFT's policy for FSDP)."),
+      K("gathers_again", &Software::gathers_again, config::choice(workloads::gathered_again),
+        "ZeRO-3, once more for the backward of a layer that was recomputed in full: adapters of adapter_units, or all of it (checkpoints "
+        "with re-entrance around units of FSDP)."),
       K("copies_exchanged", &Software::copies_exchanged, truth(),
         "ZeRO-2 and 3 copy weights out of what was gathered, and gradients into what is reduced."),
       K("flat_parameters", &Software::flat_parameters, truth(),

@@ -43,6 +43,7 @@ void take_habits(Job& job) {
   job.workload.recompute.narrow_too = job.system.software.selective_narrow;
   job.workload.optimizer.by_tensor = job.system.software.zero3_by_tensor;
   job.workload.optimizer.by_adapter = job.system.software.adapter_units;
+  job.workload.optimizer.gathered_again = job.system.software.gathers_again;
   job.system.software.memory.habits.expandable_segments &= job.system.gpu.vendor == "nvidia";
   job.workload.optimizer.copies = job.system.software.copies_exchanged;
   job.workload.optimizer.flat = job.system.software.flat_parameters;

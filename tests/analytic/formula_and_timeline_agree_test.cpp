@@ -91,6 +91,29 @@ TEST(FormulaAndTimelineAgree, WhereGradientsAreReducedBesideContextParallelism) 
   }
 }
 
+sim::Job gathering_job(const char* parallel, bool hidden, const char* again) {
+  const std::string extra = fmt::format(
+      "recompute: full\noptimizer: {{sharding: zero3}}\noverlap: {{dp_gradients: {0}, dp_parameters: {0}}}\n"
+      "software: {{like: transformers-fsdp1, step: 0 s, gathers_again: {1}}}",
+      hidden, again);
+  sim::Job job = small_job(8, parallel, "{global: 32, micro: 1, sequence: 1024}", extra, 8, 16);
+  job.workload.precision.gradients = job.workload.precision.weights;
+  return job;
+}
+
+// Layers that are recomputed in full are gathered once more for their backward. Where nothing hides it, gathers and reductions of as many
+// bytes take four in place of three: forward, for the recomputation, behind it, and the reduction.
+TEST(FormulaAndTimelineAgree, WhereRecomputedLayersAreGatheredAgain) {
+  for (const char* parallel : {"{dp: 8}", "{pp: 2, dp: 4}"}) {
+    for (const bool hidden : {false, true}) {
+      for (const char* again : {"none", "all"})
+        expect_both_agree(gathering_job(parallel, hidden, again), fmt::format("{} {} {}", parallel, hidden, again));
+    }
+  }
+  const auto exposed = [](const char* again) { return sim::predict(gathering_job("{dp: 8}", false, again)).mean[sim::Phase::dp]; };
+  EXPECT_NEAR(exposed("all") / exposed("none"), 4.0 / 3, 1e-9);
+}
+
 // Gathers of the last update's weights run beside the stack's own time before the first forward, which alpha stretches.
 TEST(FormulaAndTimelineAgree, WhereGathersSlowTheStacksOwnTime) {
   sim::Job job = small_job(8, "{tp: 4, dp: 2}", "{global: 2, micro: 1, sequence: 2048}",

@@ -72,6 +72,31 @@ TEST(ReplicaCommunication, AdaptersMayBeUnitsOfTheirOwn) {
   EXPECT_EQ(replica_sync(workload).calls_per_layer, 1);
 }
 
+// Backward of a checkpoint with re-entrance calls FSDP's unit anew: what it gathers goes behind that call, and comes again. Without it
+// units of adapters in the layer do so alone: four adapters of 10 numbers for each of eight matrices in 16 bits.
+TEST(ReplicaCommunication, LayersThatAreRecomputedMayBeGatheredAgain) {
+  Workload workload = parallel(1, false);
+  workload.parallel.dp = 8;
+  workload.optimizer = {.zero_stage = 3, .on_cpu = false, .by_adapter = true, .gathered_again = GatheredAgain::all};
+  const Parameters layer{.all = 70, .layers = 70};
+  EXPECT_EQ(replica_sync(workload).calls_again(layer), 0);
+  workload.recompute.kind = RecomputeKind::full;
+  ReplicaSync sync = replica_sync(workload);
+  EXPECT_EQ(sync.calls_again(layer), 1);
+  EXPECT_DOUBLE_EQ(sync.again_calls(layer).begin()->bytes, sync.gather_calls(layer).begin()->bytes);
+  workload.optimizer.gathered_again = GatheredAgain::adapters;
+  EXPECT_EQ(replica_sync(workload).calls_again(layer), 0);
+  workload.lora.rank = 8;
+  workload.lora.targets = {LoraTarget::linear_q, LoraTarget::linear_k, LoraTarget::linear_v, LoraTarget::linear_proj};
+  const Parameters adapted{.all = 150, .layers = 70, .frozen = 70};
+  sync = replica_sync(workload);
+  EXPECT_EQ(sync.calls_again(adapted), 2 * 4);
+  EXPECT_DOUBLE_EQ(sync.again_calls(adapted).begin()->bytes, 10 * 2);
+  EXPECT_EQ(sync.gathers_again(adapted).front().name, "parameter all-gather");
+  workload.optimizer.zero_stage = 2;
+  EXPECT_EQ(replica_sync(workload).calls_again(adapted), 0);
+}
+
 // Weights of layers are gathered in 8 bits, tables in 16; dense parameters and experts over groups of their own.
 TEST(ReplicaCommunication, LayersAreGatheredInTheTypeThatThePlanNames) {
   Workload workload = parallel(1, false);
