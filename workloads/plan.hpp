@@ -230,6 +230,7 @@ struct KernelFusions {
   bool remakes_logits = false;          // the loss keeps no logits: backward computes them again
   int loss_pieces = 1;                  // head and loss work on so many parts of the tokens one after another, forward and backward at once
   bool widens_pieces = false;           // each part's gradient of the table is cast to fp32 and added to the sum by operators
+  bool repeats_kv = false;              // keys and values are copied for every query head before flash attention
   bool packed_qkv = false;              // the product stays whole beside what is rotated and made contiguous of it
   bool keeps_gathered = false;          // sequence parallelism: what is gathered for products stays until their backward
   bool separate_qkv = false;            // queries, keys and values are three products of one input

@@ -224,6 +224,8 @@ const Keys<Software>& software_keys() {
         "Head and loss work on so many parts of the tokens one after another, forward and backward at once, and keep no logits."),
       K("widens_pieces", kernels(&KernelFusions::widens_pieces), truth(),
         "The same: each part's gradient of the table is written, cast to fp32 and added to the sum by operators of their own."),
+      K("repeats_kv", kernels(&KernelFusions::repeats_kv), truth(),
+        "Flash attention without context parallelism: keys and values are copied for every query head, and kept so."),
       K("packed_qkv", kernels(&KernelFusions::packed_qkv), truth(),
         "The product of queries, keys and values stays whole beside what is rotated and made contiguous of it."),
       K("own_tokens_first", kernels(&KernelFusions::own_tokens_first), truth(),

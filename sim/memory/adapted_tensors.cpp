@@ -197,6 +197,14 @@ class AdaptedWriter : private TorchOperators {
     return made;
   }
 
+  // A copy for every query head.
+  int repeated(int tensor) {
+    if (!workloads::repeats_kv(w_, s_)) return tensor;
+    const int made = take(wide(s_.query_width));
+    give(tensor);
+    return made;
+  }
+
   void attention_forward() {
     first_ = normalize_frozen();
     query_of_ = between(s_.hidden, s_.query_width, LoraTarget::linear_qkv, LoraTarget::linear_q);
@@ -207,7 +215,8 @@ class AdaptedWriter : private TorchOperators {
     value_ = multiply(value_of_);
     first_read_ = keep_or_give(normed_, query_of_.adapted || key_of_.adapted || value_of_.adapted);
     query_ = rotated(query, s_.query_width);
-    key_ = rotated(key, s_.kv_width);
+    key_ = repeated(rotated(key, s_.kv_width));
+    value_ = repeated(value_);
     context_ = take(wide(s_.query_width));
     statistics_ = take(exact(s_.heads));
     for (int* tensor : {&query_, &key_, &value_, &statistics_}) drop(*tensor);

@@ -160,7 +160,8 @@ class TorchWriter : private TorchOperators {
       const int key = product(first_, 1, kv);
       value_ = kept_product(first_, 2, kv, kept_value_);
       query_ = rotated(query, s_.query_width, kept_query_);
-      key_ = rotated(key, kv, -1);
+      key_ = repeated(rotated(key, kv, -1), -1);
+      value_ = repeated(value_, kept_value_);
     } else {
       query_ = product(first_, 0, s_.query_width + 2 * kv);  // one product of all three
       hold_workspace(forward_workspace);
@@ -182,6 +183,13 @@ class TorchWriter : private TorchOperators {
     middle_ = take(casts_input_ ? exact_states() : full());
     give(sum);
     drop_input();
+  }
+  // A copy for every query head.
+  int repeated(int tensor, int kept) {
+    if (!workloads::repeats_kv(w_, s_)) return tensor;
+    const int made = take(wide(s_.query_width));
+    if (tensor != kept) give(tensor);
+    return made;
   }
   // Out of one product into the tensor that attention reads; as operators by way of fp32.
   int rotated(int product, std::int64_t width, int kept) {

@@ -96,7 +96,7 @@ TEST(MalformedStacks, UnknownKey) {
       "host_update, "
       "whole_messages, selective_by_product, selective_narrow, log_softmax, adopts_gradients, whole_logits, whole_head, remakes_logits, "
       "loss_pieces, widens_pieces, "
-      "packed_qkv, own_tokens_first, keeps_gathered, separate_qkv, separate_gate, fused_adapters, reduces_by_product, "
+      "repeats_kv, packed_qkv, own_tokens_first, keeps_gathered, separate_qkv, separate_gate, fused_adapters, reduces_by_product, "
       "copies_shared, "
       "gathers_by_product, "
       "merges_branches, joins_gathered, autocast, compiled, rope_kernels, rope_copies, rope_by_document, "

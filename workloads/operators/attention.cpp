@@ -63,6 +63,24 @@ Section flash(const Shard& shard) {
   return section;
 }
 
+// Keys and values by expand and reshape, one copy each for every query head that shares them; backward their gradients are added up. A
+// compiler makes the copy of keys in their rotation, and adds up their gradients there.
+Section repeated(const Workload& workload, const Shard& shard) {
+  Shard wide = shard;
+  wide.kv_heads = shard.heads;
+  wide.kv_width = shard.query_width;
+  const bool compiled = workload.fusions.compiled;
+  const auto widths = static_cast<double>(compiled ? 2 * shard.query_width : 2 * (shard.query_width + shard.kv_width));
+  const auto copies = [&](Pass pass) {
+    const double bytes = static_cast<double>(shard.tokens) * widths * shard.element;
+    return by_operators(compiled, memory_bound("key/value repeat", bytes, pass, compiled ? 1 : 2));
+  };
+  Section section = flash(wide);
+  section.forward.insert(section.forward.begin(), copies(Pass::forward));
+  section.backward.emplace_back(copies(Pass::backward_input));
+  return section;
+}
+
 // What the steps of a ring leave is put together by kernels of their own (Transformer Engine, AttnFuncWithCPAndKVP2P in
 // context_parallel.py). The first step's output or gradient is written by a pass over what it left, every other one is added to it: three
 // passes, over half of the rows where the step had half of the queries (or of the keys), which half of the steps have. Forward the keys and
@@ -302,7 +320,8 @@ Section core_attention(const Workload& workload, const Shard& shard) {
   }
   if (shard.cp > 1 && !is_flash) throw config::InputError("context parallelism needs attention: flash");
   if (shard.cp > 1) return core(with_casts(workload, shard, over_context_group(workload, shard)));
-  return core(is_flash ? with_casts(workload, shard, flash(shard)) : unfused(workload, shard));
+  if (!is_flash) return core(unfused(workload, shard));
+  return core(with_casts(workload, shard, repeats_kv(workload, shard) ? repeated(workload, shard) : flash(shard)));
 }
 
 std::vector<Section> attention_sections(const Workload& workload, const Shard& shard) {

@@ -48,6 +48,10 @@ struct Shard {
 // Whether the stack's mixed precision is torch.autocast here: a habit. Of weights in fp32, also where ZeRO-3 gathers them so (FSDP without
 // a MixedPrecisionPolicy); or, the same below ZeRO-3, of weights said to be in 16 bits beside masters in fp32.
 [[nodiscard]] bool autocasts(const Workload& workload);
+// Whether keys and values are copied for every query head before flash attention, in place of which these are kept.
+[[nodiscard]] inline bool repeats_kv(const Workload& workload, const Shard& shard) {
+  return workload.fusions.repeats_kv && shard.kv_heads < shard.heads && shard.cp == 1 && workload.attention == Attention::flash;
+}
 // Of a layer, what a rank has of it between layers.
 [[nodiscard]] double layer_input_bytes(const Workload& workload, const Shard& shard);
 // Of a weight as products read it: as it is kept, or in autocast's copy.
