@@ -47,11 +47,19 @@ std::optional<double> counted(Fields& fields, std::string_view path, Draft& draf
   return value && !is_auto(value) ? std::optional(value->as_number(1, 1e12)) : std::nullopt;
 }
 
+// Keys that DeepSpeed has since PyTorch 2: torch.compile of the model, torch.autocast, checkpoints of its pipeline without re-entrance.
+bool of_pytorch_2(const Node& root) {
+  return root.find("compile") || root.find("torch_autocast") || root.find_path("pipeline.use_reentrant");
+}
+
 // DeepSpeed's engine under HuggingFace's models, and at stage 0 under Megatron's kernels, with the buffers that the file sizes.
 void read_stack(Fields& fields, Draft& draft, std::int64_t stage, bool overlaps) {
   if (stage == 0) {
-    draft.set("software", "deepspeed-3d");
-    return draft.infer("software: deepspeed-3d, DeepSpeed's engines under Megatron's kernels");
+    const bool later = of_pytorch_2(fields.root());
+    draft.set("software", later ? "deepspeed-3d-2025" : "deepspeed-3d");
+    return draft.infer(
+        later ? "software: deepspeed-3d-2025, DeepSpeed's engines under Megatron's kernels on PyTorch 2, which the file's keys ask for"
+              : "software: deepspeed-3d, DeepSpeed's engines under Megatron's kernels (on PyTorch 2: --set software=deepspeed-3d-2025)");
   }
   constexpr double default_bucket = 5e8, element_bytes = 2;
   const auto bucket = counted(fields, "zero_optimization.reduce_bucket_size", draft, "5e8");

@@ -221,22 +221,19 @@ void read_recompute(Fields& fields, const TitanDegrees& degrees, Draft& draft) {
                                       model ? "" : " of your model"));
 }
 
-// The stack is measured with torch.compile; without it, its host time and that of FSDP2's hooks are eager mode's
-// (platforms/software/pytorch.yaml). Blocks and the loss are compiled apart.
+// Stacks with and without torch.compile of the blocks; the loss is compiled apart. That of dense models in eager mode has it in eager mode.
 void read_compile(Fields& fields, bool experts, Draft& draft) {
-  draft.set("software", experts ? "torchtitan-2025" : "torchtitan");
   const bool enabled = fields.truth("compile.enable", false) || fields.truth("training.compile", false);
   const auto components = fields.take("compile.components");
   const auto compiles = [&](const char* component) { return enabled && (!components || names(*components, component)); };
-  if (!compiles("loss")) {
-    draft.override_with("software.fusions.cross_entropy", "false");
-    draft.override_with("software.memory.loss", "14");
+  const bool blocks = compiles("model"), loss = compiles("loss"), eager_loss_of_stack = !experts && !blocks;
+  const std::string stack = fmt::format("torchtitan{}{}", experts ? "-2025" : "", blocks ? "" : "-eager");
+  draft.set("software", stack);
+  if (loss == eager_loss_of_stack) {
+    draft.override_with("software.fusions.cross_entropy", loss ? "true" : "false");
+    draft.override_with("software.memory.loss", loss ? "4" : "14");
   }
-  if (compiles("model")) return;
-  draft.override_with("software.compiled", "false");
-  draft.override_with("software.issue", "31 us");
-  draft.override_with("software.zero3_issue", "40 us");
-  draft.infer("software: torchtitan without torch.compile of its blocks: kernels and host time of eager mode (pytorch)");
+  if (!blocks) draft.infer(fmt::format("software: {}, whose blocks are not compiled: kernels and host time of eager mode", stack));
 }
 
 class Torchtitan final : public Importer {

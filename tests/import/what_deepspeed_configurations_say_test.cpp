@@ -56,6 +56,21 @@ TEST(DeepSpeed, SaysWhatItsBuffersAre) {
   EXPECT_TRUE(says(file.draft.inferred, "--set software=deepspeed-3d"));
 }
 
+// Its engines without ZeRO, of which keys of PyTorch 2's time say that they are on it.
+TEST(DeepSpeed, KeysSayOnWhichPyTorchItsEnginesAre) {
+  const std::filesystem::path path = std::filesystem::temp_directory_path() / ("pipeline-" + std::to_string(::getpid()));
+  const auto software = [&](const std::string& more) {
+    std::ofstream(path) << R"({"train_batch_size": 8, "train_micro_batch_size_per_gpu": 1, "fp16": {"enabled": true})" << more << "}";
+    const Settings rest{{"cluster", "dgx-a100-80g-hdr200"}, {"gpus", "8"}, {"model", "llama2-7b"}, {"batch.sequence", "4096"}};
+    return value_of(import_file("deepspeed", path.string(), rest), "software");
+  };
+  EXPECT_EQ(software(""), "deepspeed-3d");
+  EXPECT_EQ(software(R"(, "pipeline": {"stages": 4})"), "deepspeed-3d");
+  EXPECT_EQ(software(R"(, "pipeline": {"use_reentrant": false})"), "deepspeed-3d-2025");
+  EXPECT_EQ(software(R"(, "compile": {"enabled": true})"), "deepspeed-3d-2025");
+  std::filesystem::remove(path);
+}
+
 TEST(WhatDeepSpeedKeepsOnTheHost, OptimizerAndWeights) {
   expect(with_zero(R"("stage": 3, "offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"})"),
          {{"optimizer.sharding", "zero3"}, {"optimizer.device", "cpu"}, {"offload.weights", "true"}});
