@@ -282,6 +282,8 @@ HuggingfaceModel read_huggingface_config(const Node& json, const std::string& na
   read_shape(fields, family, model);
   if (family.experts) read_experts(fields, family, out);
   if (!family.mixer.empty()) read_huggingface_mixer(fields, family, model);
+  if (const auto state = fields.given({"mamba_ssm_cache_dtype", "mamba_ssm_dtype"}); state && state->as_string() == "float32")
+    out.inferred.emplace_back("states of mixers are kept in 32 bits: precision.state of a pool that serves them");
   if (const auto all = fields.given("shared_intermediate_size"); all && !model.moe) model.ffn = static_cast<int>(all->as_int(1, widest));
   if (family.type.starts_with("llama4") && model.moe) model.moe->shared = 1;  // in its code, not in its configuration
   read_expert_layers(fields, model);

@@ -19,8 +19,16 @@ struct MixerShare {
   std::int64_t heads = 0, head_dim = 0, groups = 0, state = 0, chunk = 0;
   double element = 2;  // bytes
   DType type = DType::bf16;
+  std::int64_t conv = 0;     // taps
+  double state_element = 2;  // bytes, of what serving keeps
   [[nodiscard]] double values() const { return static_cast<double>(heads * head_dim); }
   [[nodiscard]] double keys() const { return static_cast<double>(groups * state); }
+  // Bytes that a convolution reads or writes of a token.
+  [[nodiscard]] double convolved() const { return (values() + 2 * keys()) * element; }
+  // Bytes of a sequence between two passes: its state, and of the convolution the tokens that the next one reaches; the latter also of
+  // tokens that are tried.
+  [[nodiscard]] double kept_state() const { return static_cast<double>(heads * head_dim * state) * state_element; }
+  [[nodiscard]] double kept_convolved(int tried = 0) const { return static_cast<double>(conv - 1 + tried) * convolved(); }
   // Of a chunk's states, per token.
   [[nodiscard]] double states() const { return static_cast<double>(heads * head_dim * state) / static_cast<double>(chunk); }
 };
@@ -35,6 +43,8 @@ class MixerKind {
   [[nodiscard]] virtual bool conv_bias() const = 0;
   [[nodiscard]] virtual bool norm_per_head() const = 0;  // the gated norm's weights are a head's, which all share
   [[nodiscard]] virtual int default_chunk() const = 0;
+  // Kernels that update a state by a token of its sequence.
+  [[nodiscard]] virtual int update_kernels() const = 0;
   // Forward floating-point operations of a token beside the projections, as Megatron-Core's num_floating_point_operations counts them.
   [[nodiscard]] virtual double model_flops(const MixerSpec& spec) const = 0;
   // The scan's kernels in execution order.
@@ -54,6 +64,13 @@ using MixerRegistry = config::Registry<MixerKind>;
 [[nodiscard]] std::int64_t mixer_channels(const MixerSpec& spec);
 [[nodiscard]] double mixer_small_parameters(const MixerSpec& spec, std::int64_t tp = 1);
 [[nodiscard]] int mixer_tensors(const MixerSpec& spec);
+
+// What serving runs between the projections, in execution order: the tokens of prompts, each of which brings a state and leaves one; a
+// token of every decoding sequence with those that are tried beside it, each of which leaves a state of its own (vLLM:
+// causal_conv1d_update, then selective_state_update or the gates and fused_recurrent_gated_delta_rule; model_executor/layers/mamba,
+// model_executor/layers/fla).
+[[nodiscard]] std::vector<Operator> prompt_operators(const MixerSpec& spec, MixerShare share, double tokens, double prompts);
+[[nodiscard]] std::vector<Operator> update_operators(const MixerSpec& spec, const MixerShare& share, double sequences, int tried);
 
 // A product of a scan: of rows of n by k over all chunks and heads, and what its kernel moves.
 [[nodiscard]] Operator scan_product(const MixerShare& share, std::string name, Pass pass, double flops, std::int64_t n, std::int64_t k,

@@ -98,6 +98,8 @@ const config::Keys<EngineHabits>& engine_keys() {
       K("watermark", &Engine::watermark, config::number(0, 0.5), "Of the cache's pages, left free by whoever is admitted."),
       K("overflow", &Engine::overflow, choice(overflow_names()), "What gives way when the cache has no page left."),
       K("page", &Engine::page, whole(1, 4096), "Tokens of a page of the cache."),
+      K("states", &Engine::pages_of_states, config::either_word("bytes", "pages"),
+        "What a mixer's state takes of the cache: its bytes, or a page of a layer with attention, which is made as large as it needs."),
       K("layout", &Engine::layout, choice(layout_names()), "Of a page: tokens outside heads (nhd) or heads outside tokens (hnd)."),
       K("request", &Engine::request_s, config::quantity(Dimension::time),
         "Of the server and the tokeniser per request, until it is queued."),

@@ -51,7 +51,8 @@ struct EngineHabits {
   double cache_share = 1;       // of what is left of it beside weights, activations and context, that the cache gets
   double watermark = 0;         // of the cache's pages that whoever is admitted leaves free
   Overflow overflow = Overflow::recompute;
-  int page = 16;  // tokens
+  int page = 16;                 // tokens
+  bool pages_of_states = false;  // a mixer's state takes a page of a layer with attention, which is as large as it needs; else its bytes
   KvLayout layout = KvLayout::token_major;
 
   double request_s = 0;   // from a client's request until the engine's queue, and back with its first token: server, tokeniser

@@ -14,12 +14,30 @@ double activation_bytes(const workloads::InstancePlan& plan, const workloads::Pa
   for (const workloads::LayerOperators& layer : operators.layers) {
     for (const workloads::TokenOperator& line : layer.operators) widest = std::max(widest, line.bytes_per_token);
   }
+  if (const workloads::MixerShare& mixer = operators.mixers.share; operators.mixers.layers > 0) {
+    const double beside = mixer.convolved() + mixer.values() * mixer.element;  // a scan's inputs and output, its states in fp32
+    widest = std::max(widest, beside + bytes_of(workloads::DType::fp32) * mixer.states());
+  }
   const double rows = std::min(habits.sequences, habits.tokens);
   const double logits = rows * plan.model.vocab / plan.tp * logit_bytes;
   return habits.tokens * (2 * operators.hidden_bytes + widest) + logits;
 }
 
 }  // namespace
+
+int page_tokens(const workloads::InstancePlan& plan, const EngineHabits& habits, int tried) {
+  if (!plan.model.mixer || !habits.pages_of_states) return habits.page;
+  const double page = habits.page * kv_bytes_per_token(plan).per_layer;
+  return habits.page * static_cast<int>(std::max(1.0, std::ceil(state_bytes(plan, tried).one / page)));
+}
+
+std::int64_t state_pages(const workloads::InstancePlan& plan, const EngineHabits& habits, int tried) {
+  if (!plan.model.mixer) return 0;
+  const workloads::CachingLayers layers = caching_layers(plan.model);
+  if (habits.pages_of_states) return std::int64_t{1 + tried} * ((layers.mixers + layers.attention - 1) / layers.attention);
+  const double page = habits.page * kv_bytes_per_token(plan).per_gpu;
+  return static_cast<std::int64_t>(std::ceil(layers.mixers * state_bytes(plan, tried).all / page));
+}
 
 std::int64_t InstanceMemory::tokens() const { return left() > 0 ? static_cast<std::int64_t>(left() / kv_per_token) : 0; }
 
@@ -31,11 +49,12 @@ InstanceMemory instance_memory(const workloads::InstancePlan& plan, const worklo
   memory.cache_share = habits.cache_share;
   for (const workloads::LayerOperators& layer : operators.layers) memory.weights += layer.layers * layer.weight_bytes / plan.pp;
   if (plan.redundant > 0 && plan.model.moe) {
-    const workloads::MoeSpec& moe = *plan.model.moe;
     const double copies = static_cast<double>(plan.redundant) / plan.ep;
     double expert = 0;
     for (const workloads::TokenOperator& line : operators.experts.operators) expert += line.bytes / std::max(1, operators.experts.experts);
-    memory.weights += copies * expert * (plan.model.layers - moe.first_dense) / plan.pp;
+    int layers = 0;
+    for (const workloads::LayerOperators& layer : operators.layers) layers += layer.has_experts ? layer.layers : 0;
+    memory.weights += copies * expert * layers / plan.pp;
   }
   memory.weights += plan.pp > 1 ? operators.end_bytes / 2 : operators.end_bytes;
   memory.activations = activation_bytes(plan, operators, habits);

@@ -35,11 +35,12 @@ std::string misfit_of(const PoolDeployment& pool) {
 // of its hosts' memory as of their GPUs.
 void put_swap(InstanceRules& rules, const Pool& pool, const topology::ClusterSpec& cluster) {
   const workloads::KvBytes bytes = workloads::kv_bytes_per_token(pool.plan);
+  const int page = rules.page;
   const int sharing = std::min(cluster.gpus_per_host_link, pool.plan.tp);
-  rules.swap_page_s = bytes.per_gpu * pool.habits.page * sharing / cluster.host.effective_bytes_per_s();
+  rules.swap_page_s = bytes.per_gpu * page * sharing / cluster.host.effective_bytes_per_s();
   if (cluster.host_memory.bytes <= 0) return;
   const double share = cluster.host_memory.bytes * pool.plan.gpus() / cluster.gpus_per_node;
-  rules.swap_pages = static_cast<std::int64_t>(share / (bytes.per_instance * pool.habits.page));
+  rules.swap_pages = static_cast<std::int64_t>(share / (bytes.per_instance * page));
 }
 
 // The model that proposes tokens, on the same GPUs: weights and a cache of its own, and passes between which the host does nothing. It
@@ -77,9 +78,10 @@ void put_rules(const ServingJob& job, const Pool& pool, PoolDeployment& out) {
   out.rules.tokens = pool.habits.tokens * out.rules.lanes;
   out.rules.speculation = pool.speculation;
   out.rules.drawing_seed = config::mixed(job.seed * config::golden_gamma + drawing_stream);
-  out.rules.page = pool.habits.page;
+  out.rules.page = page_tokens(pool.plan, pool.habits, pool.speculation.tokens);
+  out.rules.state_pages = state_pages(pool.plan, pool.habits, pool.speculation.tokens);
   out.rules.ahead = pool.habits.ahead && pool.plan.pp == 1 && pool.habits.batching != Batching::fixed && pool.role != Role::prefill;
-  out.rules.pages = tokens / pool.habits.page * replicas;
+  out.rules.pages = tokens / out.rules.page * replicas;
   out.rules.free_pages = static_cast<std::int64_t>(pool.habits.watermark * static_cast<double>(out.rules.pages));
   if (pool.prefix_cache) out.rules.blocks = job.load.blocks;
   if (pool.habits.overflow == Overflow::swap) put_swap(out.rules, pool, job.parts[pool.part].cluster);

@@ -52,7 +52,7 @@ PoolResult pool_of(const PoolFormula& formula, const PoolState& state, double fo
   out.batch = state.batch;
   out.pass_s = state.first_pass_s() > 0 ? state.first_pass_s() : state.prefill_s;
   out.cache_tokens = static_cast<double>(pool.rules.pages * pool.rules.page);
-  out.pages_share = state.batch * lengths.context / out.cache_tokens;
+  out.pages_share = state.batch * (lengths.context + static_cast<double>(pool.rules.state_tokens())) / out.cache_tokens;
   out.most_pages_share = out.pages_share;
   return out;
 }

@@ -19,7 +19,12 @@ std::int64_t block_pages(const InstanceRules& rules) { return rules.blocks ? rul
 }  // namespace
 
 Instance::Instance(const InstanceRules& rules, const PassPrice& price, std::vector<RequestState>& requests, Gaps& gaps)
-    : rules_(rules), price_(price), requests_(requests), gaps_(gaps), pages_(rules.pages, rules.page), prefixes_(block_pages(rules)) {}
+    : rules_(rules),
+      price_(price),
+      requests_(requests),
+      gaps_(gaps),
+      pages_(rules.pages, rules.page, rules.state_pages),
+      prefixes_(block_pages(rules)) {}
 
 std::vector<RequestId> Instance::fail(double now_s) {
   if (const std::int64_t done = passes_done(now_s); done > 0) {
@@ -51,7 +56,7 @@ std::vector<RequestId> Instance::fail(double now_s) {
 }
 
 void Instance::forget() {
-  pages_ = PagePool(rules_.pages, rules_.page);
+  pages_ = PagePool(rules_.pages, rules_.page, rules_.state_pages);
   prefixes_ = PrefixCache(block_pages(rules_));
   queue_.clear();
   swapped_.clear();

@@ -41,8 +41,9 @@ struct InstanceRules {
   std::int64_t pages = 1;
   std::int64_t free_pages = 0;  // that whoever is admitted leaves
   int page = 16;
-  bool ahead = false;      // the next pass is put together when one begins: who comes meanwhile joins the one after it
-  double swap_page_s = 0;  // overflow: swap: a page to the host's memory, or back
+  std::int64_t state_pages = 0;  // of a sequence, beside those of its tokens
+  bool ahead = false;            // the next pass is put together when one begins: who comes meanwhile joins the one after it
+  double swap_page_s = 0;        // overflow: swap: a page to the host's memory, or back
   std::int64_t swap_pages = std::numeric_limits<std::int64_t>::max();  // that the host's memory holds; the tokens of others are recomputed
   Speculation speculation = {};                                        // of tokens; needs a cache that does not grow: overflow: reserve
   std::uint64_t drawing_seed = 0;  // of how many of them are taken: by request, whatever instance decodes it
@@ -50,6 +51,7 @@ struct InstanceRules {
   LengthRange prompts = {};                                         // that a router by length sends here
   bool one_by_one = false;  // every decode pass is an activity of its own, as where it goes layer by layer: the same answer
 
+  [[nodiscard]] std::int64_t state_tokens() const { return state_pages * page; }  // that would take as much
   [[nodiscard]] std::int64_t usable_pages() const { return pages - free_pages; }  // of those that are admitted
 };
 

@@ -22,6 +22,7 @@ struct KvSide {
   const Gpu* gpu = nullptr;
   double bytes_per_token = 0;   // of the cache on one GPU, as this side keeps it
   double host_bytes_per_s = 0;  // of its host's memory, the share of one GPU; 0: nothing is done there
+  int page = 1;                 // tokens
   // Seconds of a kernel of memory traffic.
   [[nodiscard]] double moving_s(double bytes) const;
 };

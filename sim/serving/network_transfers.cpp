@@ -112,11 +112,11 @@ NetworkTransfers::Impl::Ways NetworkTransfers::Impl::ways_between(const Transfer
   const std::pair<std::size_t, LinkId> crossing = crossing_link();
   const auto place = [&](const std::pair<std::size_t, LinkId>& link) { return all.known.emplace(link, all.known.size()).first->second; };
   for (const workloads::KvPair& pair : lane.pairs) {
-    const double bytes = pair.bytes_per_token * lane.wire_share / lane.line_share;
     auto& links_of_pair = out.of_pair.emplace_back();
     const int from = rank_gpu(lane.from_pool, source, request, pair.from), to = rank_gpu(lane.to_pool, target, request, pair.to);
-    for (const auto& link : way(lane, from, to, out.latency_s)) links_of_pair.emplace_back(place(link), bytes / rate(link));
-    if (!lane.one_part()) links_of_pair.emplace_back(place(crossing), bytes / between.at({lane.from_part, lane.to_part}).bytes_per_s);
+    for (const auto& link : way(lane, from, to, out.latency_s)) links_of_pair.emplace_back(place(link), 1 / (lane.line_share * rate(link)));
+    if (!lane.one_part())
+      links_of_pair.emplace_back(place(crossing), 1 / (lane.line_share * between.at({lane.from_part, lane.to_part}).bytes_per_s));
   }
   return out;
 }
@@ -126,9 +126,8 @@ double NetworkTransfers::Impl::load(const LaneWays& all, const Ways& ways, const
                                     const CacheFront& ready) const {
   double slowest_s = 0;
   for (std::size_t i = 0; i < lane.pairs.size(); ++i) {
-    const workloads::KvPair& pair = lane.pairs[i];
-    const double tokens = lane.piece_tokens(sent, ready, pair.first_layer, pair.last_layer);
-    for (const auto& [link, seconds] : ways.of_pair[i]) slowest_s = std::max(slowest_s, all.loads[link] += seconds * tokens);
+    const double bytes = lane.piece_bytes(lane.pairs[i], sent, ready);
+    for (const auto& [link, seconds] : ways.of_pair[i]) slowest_s = std::max(slowest_s, all.loads[link] += seconds * bytes);
   }
   return slowest_s;
 }
@@ -165,7 +164,7 @@ std::pair<std::size_t, std::size_t> NetworkTransfers::Impl::place_in(std::size_t
 
 std::int64_t NetworkTransfers::early(std::size_t from, std::int64_t computed) const {
   if (whole()) return 0;
-  const int page = impl_->job.pools[impl_->place_in(0, from).first].habits.page;
+  const int page = impl_->lane(impl_->place_in(0, from).first, 0).page;
   return computed / page * page;
 }
 
@@ -181,11 +180,10 @@ HandOver NetworkTransfers::hand_over(std::size_t from, std::size_t to, std::size
   HandOver out;
   double latency_s = 0;
   for (const workloads::KvPair& pair : lane.pairs) {
-    const double tokens = lane.piece_tokens(sent, ready, pair.first_layer, pair.last_layer);
-    if (tokens <= 0) continue;
+    const double bytes = lane.piece_bytes(pair, sent, ready);
+    if (bytes <= 0) continue;
     const int source_gpu = impl_->rank_gpu(sender, source, request, pair.from),
               target_gpu = impl_->rank_gpu(receiver, target, request, pair.to);
-    const double bytes = pair.bytes_per_token * tokens * lane.wire_share;
     HandOver::Flow flow;
     for (const auto& [part, link] : impl_->way(lane, source_gpu, target_gpu, latency_s)) flow.links.push_back(impl_->links[part][link]);
     if (!lane.one_part()) flow.links.push_back(impl_->between.at({lane.from_part, lane.to_part}).link);
@@ -228,9 +226,9 @@ const std::vector<TransferLane>& NetworkTransfers::lanes() const { return impl_-
 
 double NetworkTransfers::wire_bytes(double prompt, std::size_t lane) const {
   const TransferLane& plan = impl_->lanes[lane];
-  const double tokens = plan.in_pages(prompt);
+  const CacheFront whole{static_cast<std::int64_t>(std::ceil(prompt))};
   double sum = 0;
-  for (const workloads::KvPair& pair : plan.pairs) sum += pair.bytes_per_token * tokens * plan.wire_share;
+  for (const workloads::KvPair& pair : plan.pairs) sum += plan.piece_bytes(pair, {}, whole);
   return sum;
 }
 

@@ -31,7 +31,7 @@ struct NetworkTransfers::Impl {
   // Of parts in which links are gone: the others, and those that are gone; [part], empty where all are there.
   std::vector<std::optional<Fabric>> left;
   std::vector<std::vector<LinkId>> gone;
-  // Of a lane, from one instance to another: [pair] links by their places in `loads` with seconds of a token.
+  // Of a lane, from one instance to another: [pair] links by their places in `loads` with seconds of a byte.
   struct Ways {
     std::vector<std::vector<std::pair<std::size_t, double>>> of_pair;
     double latency_s = 0;

@@ -1,5 +1,6 @@
 // The pages of an instance's cache, and how many of them sequences will need that all grow by a token per pass. A sequence is known by the
-// place of its next token in a page alone, so that a question costs the tokens of a page and not the sequences.
+// place of its next token in a page alone, so that a question costs the tokens of a page and not the sequences. Each takes so many pages
+// beside those of its tokens, which do not grow: the states of mixers.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +10,12 @@ namespace rehearse::sim {
 
 class PagePool {
  public:
-  PagePool(std::int64_t pages, int page_tokens) : pages_(pages), starts_(static_cast<std::size_t>(page_tokens)) {}
+  PagePool(std::int64_t pages, int page_tokens, std::int64_t state_pages = 0)
+      : pages_(pages), state_pages_(state_pages), starts_(static_cast<std::size_t>(page_tokens)) {}
 
   [[nodiscard]] std::int64_t pages_for(std::int64_t tokens) const {
     const auto page = static_cast<std::int64_t>(starts_.size());
-    return (tokens + page - 1) / page;
+    return (tokens + page - 1) / page + state_pages_;
   }
   [[nodiscard]] std::int64_t pages() const { return pages_; }
   [[nodiscard]] std::int64_t used() const { return used_; }
@@ -46,7 +48,7 @@ class PagePool {
   // The slot whose sequences need a page in the next pass, and the one whose do in the pass behind that of a slot.
   [[nodiscard]] std::int64_t full_next() const { return page_tokens() - 1 - passes_ % page_tokens(); }
   [[nodiscard]] std::int64_t before(std::int64_t slot) const { return slot > 0 ? slot - 1 : page_tokens() - 1; }
-  std::int64_t pages_, used_ = 0, passes_ = 0, growing_ = 0;
+  std::int64_t pages_, state_pages_, used_ = 0, passes_ = 0, growing_ = 0;
   std::vector<std::int64_t> starts_;  // [slot] growing sequences
 };
 

@@ -79,14 +79,20 @@ OperatorPassPrice::OperatorPassPrice(const InstancePlan& plan, const Gpu& gpu, c
   tp_group_ = grid.group(GroupKind::tp, 0);
   ep_group_ = grid.group(GroupKind::ep, 0);
   for (const workloads::LayerOperators& layer : operators_.layers) {
-    double kernels = static_cast<double>(layer.calls.size()) + 1;
+    double kernels = static_cast<double>(layer.calls.size()) + (layer.reach == workloads::Reach::sequence ? 1 : 0);
     for (const auto& line : layer.operators) kernels += line.shape.kernels;
     if (layer.has_experts) kernels += static_cast<double>(operators_.experts.operators.size()) + (plan.dp > 1 ? 2 : 0);
     kernels_ += layer.layers * kernels;
   }
+  if (operators_.mixers.layers > 0) {
+    for (const Operator& op : prompt_operators(operators_.mixers.spec, operators_.mixers.share, 1, 1))
+      kernels_ += operators_.mixers.layers * op.kernels;
+  }
   if (plan.routing && plan.model.moe) expert_ranks_.emplace(plan);
   cache_s_per_token_ = cache_s_per_token();
-  for (int layer = 0; layer < plan.model.layers; ++layer) full_layers_ += plan.model.windowed(layer) ? 0 : 1;
+  for (int layer = 0; layer < plan.model.layers; ++layer) {
+    if (plan.model.attends(layer)) (plan.model.windowed(layer) ? window_layers_ : full_layers_) += 1;
+  }
 }
 
 double OperatorPassPrice::kernel_s(Operator op) const {
@@ -179,7 +185,7 @@ double OperatorPassPrice::prompt_attention_s(const PassShape& shape) const {
   if (!plan_.model.window) return full_s;
   op.flops = std::min(op.flops, attention.head_flops_per_pair * shape.prompt_tokens * plan_.model.window->tokens / rate);
   op.bytes = attention.activation_bytes * shape.prompt_tokens + attention.bytes_per_token * shape.prompt_tokens;
-  return full_s + (plan_.model.layers - full_layers_) * kernel_s(op);
+  return full_s + window_layers_ * kernel_s(op);
 }
 
 double OperatorPassPrice::cache_s_per_token() const {
@@ -210,8 +216,21 @@ double OperatorPassPrice::cache_fixed_s(double decodes) const {
   op.cls = OperatorClass::attention;
   op.dtype = dense_type(plan_);
   op.bytes = operators_.attention.activation_bytes * decodes * tokens_each();
-  const double windows = plan_.model.window ? (plan_.model.layers - full_layers_) * decodes * plan_.model.window->tokens : 0;
-  return plan_.model.layers * (costs_.cache->seconds(op) + software_.launch_s) + cache_s_per_token(decodes) * windows;
+  const double windows = plan_.model.window ? window_layers_ * decodes * plan_.model.window->tokens : 0;
+  return (full_layers_ + window_layers_) * (costs_.cache->seconds(op) + software_.launch_s) + cache_s_per_token(decodes) * windows;
+}
+
+// Scans are products of hundreds of rows, priced as training's; what updates states moves them.
+double OperatorPassPrice::mixers_s(const PassShape& shape) const {
+  const workloads::MixerLayers& mixers = operators_.mixers;
+  if (mixers.layers == 0) return 0;
+  double sum = 0;
+  const auto add = [&](const std::vector<Operator>& all) {
+    for (const Operator& op : all) sum += gpu_.cost->seconds(op) + software_.launch_s * op.kernels;
+  };
+  if (shape.prompt_tokens > 0) add(prompt_operators(mixers.spec, mixers.share, shape.prompt_tokens, shape.chunks));
+  if (shape.decodes > 0) add(update_operators(mixers.spec, mixers.share, shape.decodes, tried_));
+  return mixers.layers * sum;
 }
 
 int OperatorPassPrice::padded(int sequences) const {
@@ -294,8 +313,8 @@ void OperatorPassPrice::add_token_cost(PassCost& parts, const PassTokens& each) 
 
 PassCost OperatorPassPrice::stage_parts(const PassShape& shape) const {
   PassCost out;
-  out.attention_s =
-      prompt_attention_s(shape) + cache_fixed_s(shape.decodes) + full_layers_ * cache_s_per_token(shape.decodes) * shape.context;
+  out.attention_s = prompt_attention_s(shape) + cache_fixed_s(shape.decodes) +
+                    full_layers_ * cache_s_per_token(shape.decodes) * shape.context + mixers_s(shape);
   out.head_s = head_s(shape.finished + shape.decodes * tokens_each());
   return out;
 }

@@ -128,6 +128,7 @@ class OperatorPassPrice final : public PassPrice {
   [[nodiscard]] double call_s(const workloads::Communication& call) const;
   [[nodiscard]] double head_s(double rows) const;
   [[nodiscard]] double prompt_attention_s(const PassShape& shape) const;
+  [[nodiscard]] double mixers_s(const PassShape& shape) const;
   [[nodiscard]] double cache_s_per_token() const;  // of one layer
   [[nodiscard]] double slow_cache_share() const;
   // Where contexts are not split, a sequence and a key/value head are one block of threads, and few of them leave most of the GPU idle.
@@ -161,7 +162,8 @@ class OperatorPassPrice final : public PassPrice {
   std::vector<int> tp_group_, ep_group_;
   double kernels_ = 0;            // of a whole pass
   double cache_s_per_token_ = 0;  // of one layer
-  double full_layers_ = 0;        // that attend to all of a sequence; others attend to a window, which is taken to be full
+  double full_layers_ = 0;        // that attend to all of a sequence
+  double window_layers_ = 0;      // that attend to a window, which is taken to be full
   mutable std::vector<TokenCost> token_costs_;
   mutable std::vector<double> heads_;
   mutable std::vector<std::optional<DecodeLine>> lines_;

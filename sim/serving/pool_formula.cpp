@@ -211,8 +211,9 @@ void put_room(PoolState& out, const PoolFormula& pool, const LoadMoments& load, 
 // room does not wait for passes too.
 double put_held(PoolState& out, const PoolFormula& pool, const LoadMoments& load, double rate_per_s, double hand_over_s) {
   if (!std::isfinite(out.ttft_s)) return 0;
-  const auto page = static_cast<double>(pool.pool().rules.page);
-  const double room = static_cast<double>(pool.pool().rules.usable_pages()) / std::ceil(load.input / page);
+  const InstanceRules& rules = pool.pool().rules;
+  const double each = std::ceil(load.input / static_cast<double>(rules.page)) + static_cast<double>(rules.state_pages);
+  const double room = static_cast<double>(rules.usable_pages()) / each;
   const double places = pool.pool().pool->instances * std::max(1.0, std::floor(room)), each_s = out.prefill_s + hand_over_s;
   const double taken = rate_per_s * each_s;
   constexpr double far = 10;  // standard deviations: so many are never there

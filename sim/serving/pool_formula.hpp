@@ -68,7 +68,8 @@ class PoolFormula {
     const double each =
         load_.input +
         (pool_.rules.overflow == Overflow::reserve || pool_.rules.batching == Batching::fixed ? load_.output : load_.output / 2);
-    return std::max(1.0, std::min(static_cast<double>(pool_.rules.sequences), std::floor(tokens / each)));
+    const auto state = static_cast<double>(pool_.rules.state_tokens());
+    return std::max(1.0, std::min(static_cast<double>(pool_.rules.sequences), std::floor(tokens / (each + state))));
   }
   [[nodiscard]] const PoolDeployment& pool() const { return pool_; }
   [[nodiscard]] const LoadMoments& load() const { return load_; }

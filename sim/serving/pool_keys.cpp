@@ -23,6 +23,11 @@ const config::Names<DType>& number_formats() {
   return names;
 }
 
+const config::Names<DType>& state_formats() {
+  static const config::Names<DType> names{{"bf16", DType::bf16}, {"fp16", DType::fp16}, {"fp32", DType::fp32}};
+  return names;
+}
+
 const config::Names<DType>& attention_formats() {
   static const config::Names<DType> names{{"bf16", DType::bf16}, {"fp16", DType::fp16}, {"fp8", DType::fp8},
                                           {"int8", DType::fp8},  {"fp4", DType::fp4},   {"int4", DType::fp4}};
@@ -97,6 +102,7 @@ const Keys<ServingPrecision>& serving_precision_keys() {
       K("compute", &ServingPrecision::compute, choice(number_formats()), "Of the products; a GPU without it computes in bf16."),
       K("weights", &ServingPrecision::weights, choice(number_formats()), "As stored."),
       K("kv", &ServingPrecision::kv, choice(number_formats()), "Of the cache."),
+      K("state", &ServingPrecision::state, choice(state_formats()), "Of the state that a mixer keeps of a sequence."),
       K("attention", &ServingPrecision::attention, choice(attention_formats()), "Of attention's weights and products.")
           .otherwise("the others'; 16 bits in 4-bit checkpoints with experts"),
   };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "config/quantity.hpp"
 #include "config/yaml_text.hpp"
 #include "sim/job/limits.hpp"
 #include "sim/job/resolved_text.hpp"
@@ -21,6 +22,7 @@
 #include "sim/serving/serving_checks.hpp"
 #include "sim/serving/tune_keys.hpp"
 #include "workloads/names.hpp"
+#include "workloads/serving/cache_bytes.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -44,13 +46,15 @@ struct Reading {
   std::map<std::string, Engine> engines;  // by what they are: files of one name may stand in several folders
 };
 
-// Caches are of attention: nothing keeps the state of what stands in its place.
-void refuse_unlike_layers(const Node& where, const workloads::Model& model) {
-  if (model.plain_layers()) return;
-  where.fail(fmt::format("model {} has {}: such models are trained here, not served", config::shown(model.name),
-                         model.mixer              ? "layers that are not attention (mixer)"
-                         : !model.pattern.empty() ? "layers of one block each (pattern)"
-                                                  : "a gate behind attention (attention_gate)"));
+// What is kept of a sequence is counted in pages of keys and values.
+void refuse_states_alone(const Node& where, const workloads::Model& model) {
+  if (caching_layers(model).attention > 0) return;
+  where.fail(fmt::format("model {} has no layer with attention: it is trained here, not served", config::shown(model.name)));
+}
+
+// Another state would be kept beside that of the model.
+void refuse_mixers(const Node& draft, const workloads::Model& model) {
+  if (model.mixer) draft.fail(fmt::format("model {} has mixers: it proposes no tokens here", config::shown(model.name)));
 }
 
 void read_model_of(Reading& reading, const Node& node, const Node& models) {
@@ -60,7 +64,7 @@ void read_model_of(Reading& reading, const Node& node, const Node& models) {
   }
   reading.job.model = workloads::read_model(part.node, part.name);
   if (reading.job.model.heads == 0 || reading.job.model.vocab == 0) node.fail("a model that is served has attention and a vocabulary");
-  refuse_unlike_layers(node, reading.job.model);
+  refuse_states_alone(node, reading.job.model);
   reading.resolved.set_child("model", named({part.name, workloads::model_keys().write(reading.job.model)}));
 }
 
@@ -127,8 +131,10 @@ void check_overflow(const Pool& pool, const Node& node) {
         .fail("static batches take the room of whole answers: nothing is swapped", "write overflow: reserve, or another batching");
 }
 
-// Blocks are whole pages, and do not leave the GPU.
-void check_prefix_cache(const Pool& pool, const Node& node) {
+// Blocks are whole pages, and do not leave the GPU. vLLM keeps no blocks of models with mixers by default (is_prefix_caching_supported of
+// vllm/config/model.py): a state is that behind a prompt's last token.
+void check_prefix_cache(const Pool& pool, const workloads::Model& model, const Node& node) {
+  if (model.mixer) node.at("prefix_cache").fail("states of mixers are not kept by blocks of prompts: such caches are not simulated");
   constexpr int block = workloads::PromptBlocks::usual_tokens;
   if (block % pool.habits.page != 0)
     node.at("prefix_cache").fail(fmt::format("a block of {} tokens is no number of pages of {}", block, pool.habits.page));
@@ -152,7 +158,7 @@ void read_speculation(Pool& pool, const SpeculationDocument& given, const Servin
                "leave draft out: tokens are proposed by a rule or by heads of the model");
   const Part part = find_part(draft, model_part);
   pool.draft = std::make_shared<const workloads::Model>(workloads::read_model(part.node, part.name));
-  refuse_unlike_layers(draft, *pool.draft);
+  refuse_mixers(draft, *pool.draft);
   if (pool.draft->vocab != job.model.vocab)
     draft.fail(fmt::format("a model that proposes tokens has the same vocabulary: {} has {}, {} has {}", pool.draft->name,
                            pool.draft->vocab, job.model.name, job.model.vocab));
@@ -166,6 +172,16 @@ void note_integers(ServingJob& job, const std::string& who, const Node& precisio
     const std::string note = fmt::format("{}: {} counts as {}, which is as wide", who, integers, floats);
     if (named.contains(integers) && std::ranges::find(job.notes, note) == job.notes.end()) job.notes.push_back(note);
   }
+}
+
+// What a sequence takes whatever its length.
+void note_states(ServingJob& job, const Pool& pool) {
+  if (!pool.plan.model.mixer) return;
+  const int tried = pool.speculation.tokens, page = page_tokens(pool.plan, pool.habits, tried);
+  const double bytes = caching_layers(pool.plan.model).mixers * state_bytes(pool.plan, tried).all;
+  job.notes.push_back(
+      fmt::format("pool {}: a sequence keeps {} of states on each GPU, for which it takes {} pages of {} tokens of its cache", pool.name,
+                  config::human_quantity(bytes, Dimension::bytes), state_pages(pool.plan, pool.habits, tried), page));
 }
 
 Pool read_pool(Reading& reading, const std::string& name, const Node& node, const Node& document) {
@@ -187,7 +203,7 @@ Pool read_pool(Reading& reading, const std::string& name, const Node& node, cons
   if (pool.kv_tokens > 0 && pool.kv_tokens < pool.habits.page)
     node.at("kv_tokens").fail(fmt::format("a cache of {} tokens has no page of {}", pool.kv_tokens, pool.habits.page));
   pool.prefix_cache = given.prefix_cache;
-  if (pool.prefix_cache) check_prefix_cache(pool, node);
+  if (pool.prefix_cache) check_prefix_cache(pool, job.model, node);
   pool.longest_prompt = given.longest_prompt;
   pool.price_per_s = given.price_per_s;
   pool.plan.model = job.model;
@@ -217,6 +233,7 @@ Pool read_pool(Reading& reading, const std::string& name, const Node& node, cons
     job.notes.push_back(fmt::format("pool {}: graphs change nothing, since it decodes nothing", pool.name));
   if (const auto speculative = node.find("speculative")) read_speculation(pool, given.speculative, job, *speculative);
   check_plan(job, pool, node);
+  note_states(job, pool);
   return pool;
 }
 
@@ -269,6 +286,9 @@ void read_serving(Reading& reading, const Node& document) {
     job.transfer = mapping(transfer_keys()).read(*transfer);
     if (const auto path = transfer->find("path")) check_path(job, *path);
     if (const auto align = transfer->find("align")) check_align(job, *align);
+    if (job.model.mixer && job.transfer.mode != TransferMode::after_prefill)
+      transfer->at("mode").fail("states of mixers are whole when their prompt is, and leave with all of its cache",
+                                "write mode: after-prefill");
   }
   check_alignable(job, serving);
   if (const auto router = serving.find("router")) read_routers(job, *router);
@@ -333,37 +353,6 @@ workloads::InstancePlan draft_plan(const Pool& pool) {
   plan.routing = nullptr;
   plan.overlaps = false;
   return plan;
-}
-
-std::optional<PlanRefusal> plan_refusal(const ServingJob& job, const Pool& pool) {
-  const workloads::InstancePlan& plan = pool.plan;
-  if (plan.model.layers < plan.pp) return PlanRefusal{fmt::format("pp {} is more than the model's {} layers", plan.pp, plan.model.layers)};
-  if (plan.ep > 1 && !plan.model.moe) return PlanRefusal{"ep is for models with experts"};
-  if (plan.stage_ranks() % plan.ep != 0) return PlanRefusal{fmt::format("ep {} must divide tp*dp = {}", plan.ep, plan.stage_ranks())};
-  if (plan.model.moe && plan.model.moe->experts % plan.ep != 0 && plan.redundant == 0) {
-    return PlanRefusal{fmt::format("{} experts cannot be spread evenly over ep {}", plan.model.moe->experts, plan.ep)};
-  }
-  if (plan.model.moe && plan.dp > 1 && plan.ep != plan.stage_ranks()) {
-    return PlanRefusal{
-        fmt::format("with attention replicas (dp {}) the experts are spread over all tp*dp = {} ranks", plan.dp, plan.stage_ranks()),
-        fmt::format("write ep: {}", plan.stage_ranks())};
-  }
-  const topology::ClusterSpec& cluster = job.parts[pool.part].cluster;
-  if (plan.tp > cluster.domain_gpus() && plan.tp % cluster.domain_gpus() != 0)
-    return PlanRefusal{fmt::format("tp {} is more than a domain of {} GPUs, and not whole ones", plan.tp, cluster.domain_gpus())};
-  try {
-    static_cast<void>(pass_operators(plan, kernel_fusions(*pool.software)));
-  } catch (const config::InputError& error) {
-    return PlanRefusal{error.message(), error.hint()};
-  }
-  if (!pool.draft) return std::nullopt;
-  if (plan.pp > 1) return PlanRefusal{"speculative needs all layers on one stage"};
-  Pool draft = pool;
-  draft.plan = draft_plan(pool);
-  draft.draft = nullptr;
-  auto refusal = plan_refusal(job, draft);
-  if (refusal) refusal->why = fmt::format("{}, which proposes tokens: {}", pool.draft->name, refusal->why);
-  return refusal;
 }
 
 ServingJob read_serving_job(const Node& document, const std::string& name, const Node& models) {

@@ -6,7 +6,8 @@
 #include <cmath>
 #include <map>
 
-#include "workloads/serving/pass_operators.hpp"
+#include "sim/serving/capacity.hpp"
+#include "workloads/serving/cache_bytes.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -19,14 +20,20 @@ KvSide side_of(const ServingJob& job, const Pool& pool, bool staged) {
   const topology::ClusterSpec& cluster = job.parts[pool.part].cluster;
   const double host_bytes_per_s =
       staged ? cluster.host_memory.bytes_per_s / std::min(pool.plan.tp * pool.plan.pp, cluster.gpus_per_node) : 0;
-  return {&pool.plan, &pool.habits, &job.parts[pool.part].gpu, workloads::kv_bytes_per_token(pool.plan).per_gpu, host_bytes_per_s};
+  return {&pool.plan,
+          &pool.habits,
+          &job.parts[pool.part].gpu,
+          workloads::kv_bytes_per_token(pool.plan).per_gpu,
+          host_bytes_per_s,
+          page_tokens(pool.plan, pool.habits, pool.speculation.tokens)};
 }
 
 // Pages of one layer's keys or values that the rank of the receiver with the most of them asks for, per token. Latent states are one kind.
 double pieces_per_token(const ServingJob& job, const TransferLane& lane) {
   const double kinds = job.model.mla ? 1 : 2;
   std::map<int, double> layers;
-  for (const workloads::KvPair& pair : lane.pairs) layers[pair.to] += pair.last_layer - pair.first_layer;
+  for (const workloads::KvPair& pair : lane.pairs)
+    layers[pair.to] += caching_layers(job.model, pair.first_layer, pair.last_layer).attention;
   double most = 0;
   for (const auto& [rank, number] : layers) most = std::max(most, number);
   return kinds * most / lane.page;
@@ -71,7 +78,7 @@ TransferLane transfer_lane(const ServingJob& job, std::size_t from_pool, std::si
   lane.from_part = from.part;
   lane.to_part = to.part;
   lane.layers = job.model.layers;
-  lane.page = from.habits.page;
+  lane.page = page_tokens(from.plan, from.habits, from.speculation.tokens);
   lane.pairs = workloads::kv_pairs(from.plan, to.plan);
   lane.staged = job.transfer.path == TransferPath::host_staged;
   lane.alignment = align(lane.staged);
@@ -87,7 +94,8 @@ TransferLane transfer_lane(const ServingJob& job, std::size_t from_pool, std::si
   }
   lane.refused = not_aligned(sender, receiver, from, to);
   lane.line_share = std::min(from.habits.transfer_share, to.habits.transfer_share);
-  lane.engine_s = from.habits.transfer_start_s;
+  constexpr int kinds_of_states = 2;  // of the convolution and of the scan
+  lane.engine_s = from.habits.transfer_start_s + kinds_of_states * caching_layers(job.model).mixers * to.habits.transfer_piece_s;
   lane.pages_s_per_token = to.habits.transfer_piece_s * pieces_per_token(job, lane);
   if (!lane.staged) return lane;
   for (const Pool* pool : {&from, &to}) {

@@ -32,6 +32,11 @@ struct TransferLane {
   [[nodiscard]] double aligning_s_per_token() const { return sender_s_per_token + receiver_s_per_token; }
   [[nodiscard]] bool one_part() const { return from_part == to_part; }
   [[nodiscard]] double in_pages(double tokens) const;
+  // Bytes on the wire of a piece between two ranks: its tokens', and the states of mixers, which leave with a whole cache.
+  [[nodiscard]] double piece_bytes(const workloads::KvPair& pair, const CacheFront& sent, const CacheFront& ready) const {
+    const double tokens = piece_tokens(sent, ready, pair.first_layer, pair.last_layer);
+    return tokens > 0 ? pair.bytes_per_token * tokens * wire_share + pair.state_bytes : 0;
+  }
   // Tokens of a piece in the layers [first, last), as if each of them had as many.
   [[nodiscard]] double piece_tokens(const CacheFront& sent, const CacheFront& ready, int first, int last) const;
   [[nodiscard]] double start_s(double tokens, double latency_s) const {

@@ -118,7 +118,7 @@ class Space {
     const InstanceRules& rules = candidate.deployment.rules;
     // A prompt of the 99th percentile fits, and where it is decoded a mean answer behind it.
     const double longest = load_.input_at(0.99) + (rules.role == Role::prefill ? 0 : load_.output);
-    if (static_cast<double>(rules.usable_pages() * rules.page) < longest) {
+    if (static_cast<double>(rules.usable_pages() * rules.page - rules.state_tokens()) < longest) {
       ++counts_.unfit;
       return;
     }

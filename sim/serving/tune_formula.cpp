@@ -110,12 +110,13 @@ double TuneFormula::between_at_least_s(const PoolCandidate& prompts, const PoolC
   for (const std::size_t end : {lane.from_part, lane.to_part}) {
     if (!lane.one_part() && scratch_.parts[end].cluster.network.kind == topology::Network::none) return never_s;
   }
-  const double tokens = lane.in_pages(std::ceil(load_.input));
+  const CacheFront whole{static_cast<std::int64_t>(std::ceil(load_.input))};
+  const double tokens = lane.in_pages(static_cast<double>(whole.tokens));
   double crossing_s = 0;
   const topology::LinkSpec& between = scratch_.between.of(lane.from_part, lane.to_part);
   if (!lane.one_part() && between.bandwidth_bytes_per_s > 0) {
     double bytes = 0;
-    for (const workloads::KvPair& pair : lane.pairs) bytes += pair.bytes_per_token * tokens * lane.wire_share;
+    for (const workloads::KvPair& pair : lane.pairs) bytes += lane.piece_bytes(pair, {}, whole);
     crossing_s = bytes / (lane.line_share * between.effective_bytes_per_s()) * rounding;
     if (load_.rate_per_s * crossing_s >= 1) return never_s;
   }

@@ -43,7 +43,27 @@ TEST(BadServingJobsAreRefused, about_keys_of_other_kinds) {
 }
 
 TEST(BadServingJobsAreRefused, about_layers_without_a_cache) {
-  expect_refused(with("model: llama3-8b", "model: nemotron-h-8b"), "job.yaml:1:", "layers that are not attention (mixer)");
+  const auto refused = [](const std::string& model, const std::string& pool, const std::string& place, const std::string& why) {
+    std::string text = with("model: llama3-8b", "model: " + model);
+    expect_refused(text.replace(text.find("role: both"), 10, "role: both" + pool), place, why);
+  };
+  refused(
+      "{name: m, layers: 2, hidden: 64, heads: 4, ffn: 64, activation: gelu, vocab: 64, mixer: {kind: mamba2, heads: 2, head_dim: 64, "
+      "groups: 2, state: 64}}",
+      "", "job.yaml:1:", "model 'm' has no layer with attention: it is trained here, not served");
+  refused("nemotron-h-8b", ", prefix_cache: true", "job.yaml:6:", "states of mixers are not kept by blocks of prompts");
+  refused("nemotron-h-8b", ", overflow: reserve, speculative: {tokens: 2, acceptance: 0.5, draft: nemotron-h-8b}",
+          "job.yaml:6:", "model 'nemotron-h-8b' has mixers: it proposes no tokens here");
+  const auto planned = [&](const std::string& plan, const std::string& why) {
+    std::string text = with("model: llama3-8b", "model: nemotron-h-8b");
+    expect_refused(text.replace(text.find("{tp: 1}"), 7, plan), "job.yaml:6:", why);
+  };
+  planned("{tp: 1, pp: 2}", "layers of several kinds stand on one stage, not on 2 (pp)");
+  planned("{tp: 16}", "heads and groups of the mixer (128 and 8) cannot be divided evenly over tp 16");
+  std::string apart = with("model: llama3-8b", "model: nemotron-h-8b");
+  apart.replace(apart.find("role: both"), 10, "role: prefill");
+  apart.replace(apart.find("    all:"), 8, "    d: {role: decode}\n    all:");
+  expect_refused(apart + "  transfer: {mode: layerwise}\n", "job.yaml:9:", "states of mixers are whole when their prompt is");
 }
 
 TEST(BadServingJobsAreRefused, about_pools) {

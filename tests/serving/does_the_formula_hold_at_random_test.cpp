@@ -24,7 +24,7 @@ class Drawn {
     const std::string pools = apart ? "{p: " + pool("prefill") + ", d: " + pool("decode") + "}" : "{all: " + pool("both") + "}";
     const std::string prompts = one_of({"round-robin", "random", apart ? "least-requests" : "round-robin", "shortest-wait"}),
                       decodes = one_of({"round-robin", "random", "least-requests", "least-kv"});
-    return "model: " + one_of({"llama2-7b", "llama3-8b", "qwen3-14b", "llama2-13b"}) + "\ncluster: " +
+    return "model: " + one_of({"llama2-7b", "llama3-8b", "qwen3-14b", "llama2-13b", "nemotron-h-8b"}) + "\ncluster: " +
            one_of({"dgx-h100-ndr400", "dgx-a100-80g-hdr200", "h20-roce-4x400", "dgx-b200-ndr400", "h800-roce-8x200", "nebius-h200"}) +
            "\nsoftware: " + engine + "\nserving:\n  pools: " + pools + "\n  router: {prefill: " + prompts + ", decode: " + decodes +
            "}\n  load: {input: " + std::to_string(between(512, 4096)) + ", output: " + std::to_string(between(32, 256)) +

@@ -47,7 +47,7 @@ void give_blocks(ServingSetup& setup) {
   }
   for (sim::PoolSetup& pool : setup.pools) {
     sim::InstanceRules& rules = pool.rules;
-    if (rules.overflow == Overflow::swap || pick(0, 2) == 0) continue;
+    if (rules.overflow == Overflow::swap || rules.state_pages > 0 || pick(0, 2) == 0) continue;
     rules.pages = rules.pages * rules.page / page + 1;
     rules.page = page;
     rules.blocks = blocks;
@@ -78,6 +78,7 @@ ServingSetup random_setup(std::mt19937& random) {
     trying.speculation = {1 + static_cast<int>(setup.seed / 2 % 4), static_cast<double>(setup.seed / 8 % 11) / 10};
     trying.drawing_seed = setup.seed;
   }
+  if (setup.seed / 4096 % 3 == 0) setup.pools.front().rules.state_pages = static_cast<std::int64_t>(setup.seed / 16384 % 4);
   const bool closed = pick(0, 3) == 0;
   setup.arrivals.kind = closed ? workloads::Arrivals::closed : workloads::Arrivals::trace;
   setup.arrivals.clients = pick(1, 10);

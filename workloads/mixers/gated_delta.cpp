@@ -36,6 +36,7 @@ class GatedDelta : public MixerKind {
   [[nodiscard]] bool conv_bias() const override { return false; }
   [[nodiscard]] bool norm_per_head() const override { return true; }
   [[nodiscard]] int default_chunk() const override { return 64; }  // chunk_gated_delta_rule's
+  [[nodiscard]] int update_kernels() const override { return 2; }  // gates; the rule
 
   // gdn_layer_flops in megatron/training/training.py: the convolution, and four products of a head's values with themselves.
   [[nodiscard]] double model_flops(const MixerSpec& spec) const override {

@@ -38,6 +38,7 @@ class Mamba2 : public MixerKind {
   [[nodiscard]] bool conv_bias() const override { return true; }
   [[nodiscard]] bool norm_per_head() const override { return false; }
   [[nodiscard]] int default_chunk() const override { return 128; }  // MambaMixer's
+  [[nodiscard]] int update_kernels() const override { return 1; }
 
   // mamba_layer_flops in megatron/training/training.py has 7 for each element of the state, and no convolution.
   [[nodiscard]] double model_flops(const MixerSpec& spec) const override { return 7.0 * spec.heads * spec.head_dim * spec.state; }

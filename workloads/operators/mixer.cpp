@@ -12,7 +12,7 @@ namespace {
 // x and weights in, y out; backward x and the gradient in, the gradient out, and forward once more (the activation behind it is kept by
 // nobody).
 Section convolution(const MixerShare& share) {
-  const double once = static_cast<double>(share.tokens) * (share.values() + 2 * share.keys()) * share.element;
+  const double once = static_cast<double>(share.tokens) * share.convolved();
   return pointwise("causal_conv", {.forward_bytes = 2 * once, .backward_bytes = 5 * once, .backward_kernels = 2});
 }
 
@@ -54,6 +54,14 @@ Section mixer_core(const MixerSpec& spec, const Shard& shard) {
   return core;
 }
 
+// Alone, with the parameters of all that stands between the projections.
+Section gated_norm_of(const Workload& workload, const Shard& shard) {
+  const MixerSpec& spec = *workload.model.mixer;
+  Section norm = gated_norm(mixer_share(spec, shard));
+  norm.parameters = mixer_small_parameters(spec, shard.tp);
+  return norm;
+}
+
 }  // namespace
 
 MixerShare mixer_share(const MixerSpec& spec, const Shard& shard) {
@@ -66,18 +74,19 @@ MixerShare mixer_share(const MixerSpec& spec, const Shard& shard) {
   share.chunk = std::min<std::int64_t>(spec.chunk, shard.context * shard.cp);
   share.element = shard.element;
   share.type = shard.dense;
+  share.conv = spec.conv;
   return share;
 }
 
-std::vector<Section> mixer_sections(const Workload& workload, const Shard& shard) {
+std::vector<Section> mixer_sections(const Workload& workload, const Shard& shard, bool scans) {
   const MixerSpec& spec = *workload.model.mixer;
   Linear in{"mixer_in", shard.tokens, mixer_columns(spec) / shard.tp, shard.hidden, false};
   in.cast_input = norm_casts(workload, shard);
   in.input_beside = true;
   const Linear out{"mixer_out", shard.tokens, shard.hidden, std::int64_t{spec.heads} * spec.head_dim / shard.tp, false};
-  std::vector<Section> sections{part_of(RecomputeModule::layernorm, norm_before(workload, shard, "input_norm")),
-                                column_parallel(workload, shard, in, "mixer"), mixer_core(spec, shard),
-                                row_parallel(workload, shard, out, "mixer")};
+  std::vector<Section> sections{
+      part_of(RecomputeModule::layernorm, norm_before(workload, shard, "input_norm")), column_parallel(workload, shard, in, "mixer"),
+      scans ? mixer_core(spec, shard) : gated_norm_of(workload, shard), row_parallel(workload, shard, out, "mixer")};
   add_residual(sections, workload, shard, "mixer", false);
   return sections;
 }

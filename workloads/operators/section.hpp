@@ -132,8 +132,9 @@ struct Linear {
 // is exchanged for heads, else back.
 void add_exchange(std::vector<Item>& items, const Shard& shard, const char* name, const std::vector<std::int64_t>& widths, Pass pass,
                   bool to_heads);
-// What stands in the place of attention (workloads/mixer.hpp), and what of it a GPU scans.
-[[nodiscard]] std::vector<Section> mixer_sections(const Workload& workload, const Shard& shard);
+// What stands in the place of attention (workloads/mixer.hpp), with convolution and scan or, where they are priced by sequence, without;
+// and what of it a GPU scans.
+[[nodiscard]] std::vector<Section> mixer_sections(const Workload& workload, const Shard& shard, bool scans = true);
 [[nodiscard]] MixerShare mixer_share(const MixerSpec& spec, const Shard& shard);
 
 // Of a branch that ends here: where the model has them its norm; bias, dropout and residual after a row-parallel layer, and the sum of the

@@ -11,6 +11,7 @@ namespace rehearse::workloads {
 
 struct ServingPrecision {
   DType compute = DType::bf16, weights = DType::bf16, kv = DType::bf16;
+  DType state = DType::bf16;            // of what layers keep of a sequence in the place of attention
   std::optional<DType> attention = {};  // of its weights, as stored; none: as the others, or as checkpoints have it (pass_operators.cpp)
   friend auto operator<=>(const ServingPrecision&,
                           const ServingPrecision&) = default;  // NOLINT(modernize-use-nullptr): the 0 it compares with

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "workloads/serving/cache_bytes.hpp"
+
 namespace rehearse::workloads {
 namespace {
 
@@ -14,9 +16,7 @@ Layers layers_of(const InstancePlan& plan, int stage) {
   return {plan.model.layers * stage / plan.pp, plan.model.layers * (stage + 1) / plan.pp};
 }
 
-int shared_layers(const Layers& one, const Layers& other) {
-  return std::max(0, std::min(one.last, other.last) - std::max(one.first, other.first));
-}
+Layers shared_layers(const Layers& one, const Layers& other) { return {std::max(one.first, other.first), std::min(one.last, other.last)}; }
 
 // Heads that a tensor rank holds.
 Layers heads_of(int heads, int tp, int rank) {
@@ -31,7 +31,10 @@ int holder(int heads, int tp, int head, int receiver) {
   return head * copies + receiver % copies;
 }
 
-using PairBytes = std::map<std::pair<int, int>, double>;
+struct BytesOfPair {
+  double of_token = 0, of_sequence = 0;
+};
+using PairBytes = std::map<std::pair<int, int>, BytesOfPair>;
 
 void add_heads(PairBytes& pairs, const InstancePlan& sender, const InstancePlan& receiver, int from_stage, int to_stage, int layers) {
   const Model& model = sender.model;
@@ -40,7 +43,7 @@ void add_heads(PairBytes& pairs, const InstancePlan& sender, const InstancePlan&
     const Layers heads = heads_of(model.kv_heads, receiver.tp, rank);
     for (int head = heads.first; head < heads.last; ++head) {
       const int from = holder(model.kv_heads, sender.tp, head, rank);
-      pairs[{from_stage * sender.tp + from, to_stage * receiver.tp + rank}] += head_bytes;
+      pairs[{from_stage * sender.tp + from, to_stage * receiver.tp + rank}].of_token += head_bytes;
     }
   }
 }
@@ -49,7 +52,19 @@ void add_states(PairBytes& pairs, const InstancePlan& sender, const InstancePlan
   const MlaSpec& mla = *sender.model.mla;
   const double bytes = (mla.kv_lora + mla.qk_rope) * bytes_of(sender.precision.kv) * layers;
   for (int rank = 0; rank < receiver.tp; ++rank) {
-    pairs[{from_stage * sender.tp + rank % sender.tp, to_stage * receiver.tp + rank}] += bytes;
+    pairs[{from_stage * sender.tp + rank % sender.tp, to_stage * receiver.tp + rank}].of_token += bytes;
+  }
+}
+
+// Both cut the heads evenly, and what the convolution keeps with them.
+void add_mixers(PairBytes& pairs, const InstancePlan& sender, const InstancePlan& receiver, int mixers) {
+  const double bytes = state_bytes(sender).one * sender.tp * mixers;
+  for (int to = 0; to < receiver.tp; ++to) {
+    for (int from = to * sender.tp / receiver.tp; from * receiver.tp < (to + 1) * sender.tp; ++from) {
+      const double first = std::max(static_cast<double>(to) / receiver.tp, static_cast<double>(from) / sender.tp);
+      const double last = std::min((to + 1.0) / receiver.tp, (from + 1.0) / sender.tp);
+      pairs[{from, to}].of_sequence += (last - first) * bytes;
+    }
   }
 }
 
@@ -59,15 +74,18 @@ std::vector<KvPair> kv_pairs(const InstancePlan& sender, const InstancePlan& rec
   PairBytes pairs;
   for (int from = 0; from < sender.pp; ++from) {
     for (int to = 0; to < receiver.pp; ++to) {
-      const int layers = shared_layers(layers_of(sender, from), layers_of(receiver, to));
-      if (layers == 0) continue;
+      const Layers shared = shared_layers(layers_of(sender, from), layers_of(receiver, to));
+      if (shared.last <= shared.first) continue;
+      const int layers = caching_layers(sender.model, shared.first, shared.last).attention;
       sender.model.mla ? add_states(pairs, sender, receiver, from, to, layers) : add_heads(pairs, sender, receiver, from, to, layers);
     }
   }
+  if (sender.model.mixer) add_mixers(pairs, sender, receiver, caching_layers(sender.model).mixers);  // on one stage
   std::vector<KvPair> out;
   for (const auto& [ranks, bytes] : pairs) {
     const Layers from = layers_of(sender, ranks.first / sender.tp), to = layers_of(receiver, ranks.second / receiver.tp);
-    out.push_back({ranks.first, ranks.second, bytes, std::max(from.first, to.first), std::min(from.last, to.last)});
+    out.push_back(
+        {ranks.first, ranks.second, bytes.of_token, bytes.of_sequence, std::max(from.first, to.first), std::min(from.last, to.last)});
   }
   return out;
 }

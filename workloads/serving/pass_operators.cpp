@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "workloads/expert_work.hpp"
 #include "workloads/operators/section.hpp"
@@ -95,27 +96,43 @@ void add_expert_reduction(LayerOperators& layer, const InstancePlan& plan, const
   layer.calls.push_back({call});
 }
 
-LayerOperators layer_of(const InstancePlan& plan, const KernelFusions& fusions, bool experts, int layers) {
+// What stands in the place of attention is stored as attention is.
+LayerOperators layer_of(const InstancePlan& plan, const KernelFusions& fusions, const LayerShape& shape, int layers) {
   LayerOperators layer;
   layer.layers = layers;
-  layer.has_experts = experts;
+  layer.has_experts = shape.kind == LayerKind::experts;
+  layer.reach = shape.reach;
   InstancePlan attention = plan;
   attention.precision = attention_precision(plan);
-  const auto make_attention = [](const Workload& w) { return assemble(attention_sections(w, shard_of(w))); };
-  const auto make_rest = [&](const Workload& w) { return assemble(experts ? moe_sections(w, shard_of(w)) : mlp_sections(w, shard_of(w))); };
-  append(layer, built(attention, fusions, make_attention), attention);
-  append(layer, built(plan, fusions, make_rest), plan);
-  if (experts) add_expert_reduction(layer, plan, shard_of(workload_of(plan, few, fusions)));
+  const auto make_attention = [&](const Workload& w) {
+    const Shard shard = shard_of(w, shape.reach);
+    return assemble(shape.reach == Reach::state ? mixer_sections(w, shard, false) : attention_sections(w, shard));
+  };
+  const auto make_rest = [&](const Workload& w) {
+    return assemble(layer.has_experts ? moe_sections(w, shard_of(w)) : mlp_sections(w, shard_of(w)));
+  };
+  if (shape.reach != Reach::none) append(layer, built(attention, fusions, make_attention), attention);
+  if (shape.kind != LayerKind::none) append(layer, built(plan, fusions, make_rest), plan);
+  if (layer.has_experts) add_expert_reduction(layer, plan, shard_of(workload_of(plan, few, fusions)));
   return layer;
 }
 
+// Windows are attention's own business.
 std::vector<LayerOperators> layers_of(const InstancePlan& plan, const KernelFusions& fusions) {
-  int with_experts = 0;
-  for (int layer = 0; layer < plan.model.layers; ++layer) with_experts += plan.model.has_experts(layer) ? 1 : 0;
+  std::map<LayerShape, int> shapes;
+  for (int layer = 0; layer < plan.model.layers; ++layer) {
+    LayerShape shape = shape_of(plan.model, layer);
+    if (shape.reach == Reach::window) shape.reach = Reach::sequence;
+    ++shapes[shape];
+  }
   std::vector<LayerOperators> out;
-  if (plan.model.layers > with_experts) out.push_back(layer_of(plan, fusions, false, plan.model.layers - with_experts));
-  if (with_experts > 0) out.push_back(layer_of(plan, fusions, true, with_experts));
+  for (const auto& [shape, layers] : shapes) out.push_back(layer_of(plan, fusions, shape, layers));
   return out;
+}
+
+MixerLayers mixers_of(const InstancePlan& plan) {
+  if (!plan.model.mixer) return {};
+  return {caching_layers(plan.model).mixers, *plan.model.mixer, served_mixer(plan)};
 }
 
 ExpertOperators experts_of(const InstancePlan& plan, const KernelFusions& fusions) {
@@ -125,7 +142,7 @@ ExpertOperators experts_of(const InstancePlan& plan, const KernelFusions& fusion
 }
 
 CacheAttention attention_of(const InstancePlan& plan, const Shard& shard) {
-  CacheAttention out{.bytes_per_token = kv_bytes_per_token(plan).per_gpu * plan.pp / plan.model.layers,
+  CacheAttention out{.bytes_per_token = kv_bytes_per_token(plan).per_layer,
                      .heads = static_cast<int>(shard.heads),
                      .kv_heads = static_cast<int>(shard.kv_heads),
                      .head_dim = static_cast<int>(shard.head_dim)};
@@ -179,6 +196,7 @@ PassOperators pass_operators(const InstancePlan& plan, const KernelFusions& fusi
   const Shard shard = shard_of(workload_of(plan, few, fusions));
   PassOperators out;
   out.layers = layers_of(plan, fusions);
+  out.mixers = mixers_of(plan);
   out.experts = experts_of(plan, fusions);
   out.attention = attention_of(plan, shard);
   const Built embedding = built(plan, fusions, embedding_program);
@@ -190,18 +208,6 @@ PassOperators pass_operators(const InstancePlan& plan, const KernelFusions& fusi
   out.end_bytes = ends * shard.element;
   out.hidden_bytes = static_cast<double>(shard.hidden) * shard.element;
   return out;
-}
-
-KvBytes kv_bytes_per_token(const InstancePlan& plan) {
-  const Model& model = plan.model;
-  const double element = bytes_of(plan.precision.kv), stage_layers = std::ceil(static_cast<double>(model.layers) / plan.pp);
-  if (model.mla) {
-    const double state = (model.mla->kv_lora + model.mla->qk_rope) * element;
-    return {stage_layers * state, model.layers * state};
-  }
-  const double heads = std::max(1.0, static_cast<double>(model.kv_heads) / plan.tp);
-  const double state = 2.0 * heads * model.head_dim * element;
-  return {stage_layers * state, model.layers * state * plan.tp};
 }
 
 }  // namespace rehearse::workloads

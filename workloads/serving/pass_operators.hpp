@@ -8,7 +8,9 @@
 
 #include <vector>
 
+#include "workloads/mixer.hpp"
 #include "workloads/operators.hpp"
+#include "workloads/serving/cache_bytes.hpp"
 #include "workloads/serving/instance_plan.hpp"
 
 namespace rehearse::workloads {
@@ -38,6 +40,7 @@ struct LayerOperators {
   std::vector<TokenOperator> operators;
   std::vector<TokenCall> calls;
   bool has_experts = false;
+  Reach reach = Reach::sequence;
   double weight_bytes = 0;  // of one layer on one GPU
 };
 
@@ -50,8 +53,16 @@ struct CacheAttention {
   double activation_bytes = 0;  // queries in, context out, per query token
 };
 
+// What layers have in the place of attention, on one GPU: what it runs between the projections goes by sequences too (mixer.hpp).
+struct MixerLayers {
+  int layers = 0;  // so many in the model
+  MixerSpec spec;
+  MixerShare share;
+};
+
 struct PassOperators {
   std::vector<LayerOperators> layers;
+  MixerLayers mixers;
   ExpertOperators experts;
   CacheAttention attention;
   std::vector<TokenOperator> embedding, head;
@@ -64,12 +75,5 @@ struct PassOperators {
 [[nodiscard]] ServingPrecision attention_precision(const InstancePlan& plan);
 
 [[nodiscard]] PassOperators pass_operators(const InstancePlan& plan, const KernelFusions& fusions);
-
-// Bytes that a token's keys and values take: on one GPU, and in an instance as a whole with its copies (what crosses a network when all of
-// it is fetched by an equal instance). A cache of 8 or 4 bits counts without its scales.
-struct KvBytes {
-  double per_gpu = 0, per_instance = 0;
-};
-[[nodiscard]] KvBytes kv_bytes_per_token(const InstancePlan& plan);
 
 }  // namespace rehearse::workloads

@@ -13,7 +13,7 @@ namespace {
 class Page final : public KvAlignment {
  public:
   [[nodiscard]] std::vector<KvAlignmentWork> ways(const KvSide& sender, const KvSide& receiver) const override {
-    const int from = sender.habits->page, to = receiver.habits->page;
+    const int from = sender.page, to = receiver.page;
     if (from == to) return {};
     const bool multiple = from % to == 0 || to % from == 0;
     if (multiple && sender.habits->layout == KvLayout::token_major)
