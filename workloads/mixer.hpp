@@ -43,6 +43,9 @@ class MixerKind {
   [[nodiscard]] virtual bool conv_bias() const = 0;
   [[nodiscard]] virtual bool norm_per_head() const = 0;  // the gated norm's weights are a head's, which all share
   [[nodiscard]] virtual int default_chunk() const = 0;
+  // Whether what was projected, tokens outside sequences, is copied to lie sequence by sequence, and the output back (MambaMixer's
+  // rearrange and contiguous), where a micro-batch has several.
+  [[nodiscard]] virtual bool copied_by_sequence() const = 0;
   // Kernels that update a state by a token of its sequence.
   [[nodiscard]] virtual int update_kernels() const = 0;
   // Forward floating-point operations of a token beside the projections, as Megatron-Core's num_floating_point_operations counts them.

@@ -226,7 +226,7 @@ double OperatorPassPrice::mixers_s(const PassShape& shape) const {
   if (mixers.layers == 0) return 0;
   double sum = 0;
   const auto add = [&](const std::vector<Operator>& all) {
-    for (const Operator& op : all) sum += gpu_.cost->seconds(op) + software_.launch_s * op.kernels;
+    for (const Operator& op : all) sum += op.times * gpu_.cost->seconds(op) + software_.launch_s * op.kernels;
   };
   if (shape.prompt_tokens > 0) add(prompt_operators(mixers.spec, mixers.share, shape.prompt_tokens, shape.chunks));
   if (shape.decodes > 0) add(update_operators(mixers.spec, mixers.share, shape.decodes, tried_));

@@ -152,6 +152,25 @@ TEST(States, are_scanned_once_by_token) {
   EXPECT_GT(scan_s(4096, 8), scan_s(4096, 1));
 }
 
+// vllm-project/vllm pull request 27299, "Original" on one H100: millions of tokens per second of the forward scan, by their number; 128
+// heads of 64, one group, states of 128, chunks of 256.
+TEST(States, are_scanned_as_fast_as_published) {
+  const sim::ServingJob job = hybrid_job("all: {role: both}", some_load);
+  workloads::MixerShare share;
+  share.heads = share.state = 128;
+  share.head_dim = 64;
+  share.groups = 1;
+  share.chunk = 256;
+  for (const auto& [tokens, millions_per_s] :
+       {std::pair{8192, 12.62}, {16384, 12.92}, {32768, 11.80}, {65536, 11.07}, {131072, 10.70}, {262144, 10.82}}) {
+    share.tokens = tokens;
+    double seconds = 0;
+    for (const workloads::Operator& op : workloads::MixerRegistry::get("mamba2").forward(share))
+      seconds += op.times * job.parts.front().gpu.cost->seconds(op);
+    EXPECT_NEAR(tokens / seconds / (1e6 * millions_per_s), 1, 0.12) << tokens;
+  }
+}
+
 // As many sequences at once as pages say: of 24 states a sequence four of a page each, six pages of 528 tokens, and two of them for 600.
 TEST(States, leave_room_for_so_many) {
   const sim::ServingJob job = hybrid_job("all: {role: both, kv_tokens: 40000, overflow: reserve}",

@@ -152,6 +152,27 @@ TEST(Mixers, AreSharedEvenly) {
   }
 }
 
+// Of several sequences in a micro-batch Megatron-Core's MambaMixer copies what was projected (z, x, B, C, dt) to lie by sequence, and the
+// output back, forward and backward; a delta rule's copies are among its inputs.
+TEST(Mixers, AreCopiedToLieBySequence) {
+  const auto copied = [](const std::string& more, int micro, bool forward) {
+    Workload w = hybrid(more);
+    w.batch.micro = micro;
+    const BlockProgram program = layer_program(w, false, LayerKind::none, Reach::state);
+    double bytes = 0;
+    for (const Item& item : forward ? program.forward : program.backward) {
+      const auto* op = std::get_if<Operator>(&item);
+      if (op != nullptr && op->name.starts_with("mixer_by_")) bytes += op->bytes;
+    }
+    return bytes;
+  };
+  for (const bool forward : {true, false}) {
+    EXPECT_EQ(copied(mamba, 2, forward), 2 * 2048 * 2 * 2.0 * (2 * 2048 + 2 * 1024 + 32 + 2048));
+    EXPECT_EQ(copied(mamba, 1, forward), 0);
+    EXPECT_EQ(copied(delta, 2, forward), 0);
+  }
+}
+
 // State does not grow with the sequence: twice the tokens, twice the work, whatever the length.
 TEST(Mixers, TakeTimeByTheToken) {
   Workload w = hybrid(mamba);

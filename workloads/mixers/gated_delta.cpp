@@ -35,8 +35,9 @@ class GatedDelta : public MixerKind {
   [[nodiscard]] int head_parameters() const override { return 2; }  // A, bias of dt
   [[nodiscard]] bool conv_bias() const override { return false; }
   [[nodiscard]] bool norm_per_head() const override { return true; }
-  [[nodiscard]] int default_chunk() const override { return 64; }  // chunk_gated_delta_rule's
-  [[nodiscard]] int update_kernels() const override { return 2; }  // gates; the rule
+  [[nodiscard]] int default_chunk() const override { return 64; }           // chunk_gated_delta_rule's
+  [[nodiscard]] bool copied_by_sequence() const override { return false; }  // the copies of delta_inputs are
+  [[nodiscard]] int update_kernels() const override { return 2; }           // gates; the rule
 
   // gdn_layer_flops in megatron/training/training.py: the convolution, and four products of a head's values with themselves.
   [[nodiscard]] double model_flops(const MixerSpec& spec) const override {

@@ -22,6 +22,15 @@ Section gated_norm(const MixerShare& share) {
   return pointwise("gated_norm", {.forward_bytes = 3 * once, .backward_bytes = 5 * once});
 }
 
+// What was projected and, behind the scan, its output, each in and out; backward their gradients.
+Section by_sequence(const MixerSpec& spec, const Shard& shard, const MixerShare& share, bool back) {
+  const MixerKind& kind = MixerRegistry::get(spec.kind);
+  if (shard.batch == 1 || !kind.copied_by_sequence()) return {};
+  const double projected = share.values() + static_cast<double>(share.heads) * kind.scalars() + share.convolved() / share.element;
+  const double once = static_cast<double>(share.tokens) * (back ? share.values() : projected) * share.element;
+  return pointwise(back ? "mixer_by_position" : "mixer_by_sequence", {.forward_bytes = 2 * once, .backward_bytes = 2 * once});
+}
+
 // Values, their gate, keys, queries and scalars, a call each; groups that are fewer than the ranks are repeated before.
 std::vector<std::int64_t> exchanged_widths(const MixerSpec& spec, const Shard& shard, const MixerShare& share) {
   const std::int64_t values = share.heads * share.head_dim * shard.cp, keys = share.groups * share.state * shard.cp;
@@ -32,7 +41,8 @@ std::vector<std::int64_t> exchanged_widths(const MixerSpec& spec, const Shard& s
 Section mixer_core(const MixerSpec& spec, const Shard& shard) {
   const MixerKind& kind = MixerRegistry::get(spec.kind);
   const MixerShare share = mixer_share(spec, shard);
-  const Section conv = convolution(share), norm = gated_norm(share);
+  const Section conv = convolution(share), norm = gated_norm(share), in = by_sequence(spec, shard, share, false),
+                back = by_sequence(spec, shard, share, true);
   const std::vector<std::int64_t> widths = exchanged_widths(spec, shard, share), out{share.heads * share.head_dim * shard.cp};
   Shard plain = shard;
   plain.attention = shard.dense;
@@ -41,14 +51,18 @@ Section mixer_core(const MixerSpec& spec, const Shard& shard) {
     if (shard.cp > 1) add_exchange(items, plain, name, of, pass, to_heads);
   };
   exchange(core.forward, "mixer all-to-all", widths, Pass::forward, true);
+  append(core.forward, in.forward);
   append(core.forward, conv.forward);
   append(core.forward, kind.forward(share));
   append(core.forward, norm.forward);
+  append(core.forward, back.forward);
   exchange(core.forward, "mixer output all-to-all", out, Pass::forward, false);
   exchange(core.backward, "mixer output gradient all-to-all", out, Pass::backward_input, true);
+  append(core.backward, back.backward);
   append(core.backward, norm.backward);
   append(core.backward, kind.backward(share));
   append(core.backward, conv.backward);
+  append(core.backward, in.backward);
   exchange(core.backward, "mixer gradient all-to-all", widths, Pass::backward_input, false);
   core.parameters = mixer_small_parameters(spec, shard.tp);
   return core;
