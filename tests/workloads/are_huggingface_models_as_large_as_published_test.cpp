@@ -1,7 +1,9 @@
 // published/huggingface.yaml: configurations of released models and the parameters in their weights.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "config/node.hpp"
 #include "places.hpp"
@@ -93,6 +95,27 @@ TEST(HuggingfaceModels, DenseLayersAreWhereTheFieldsSay) {
   EXPECT_TRUE(moe("decoder_sparse_step: 2").has_experts(1));
   EXPECT_EQ(moe("mlp_only_layers: [0, 1, 2]").first_dense, 3);
   EXPECT_EQ(moe("moe_layer_freq: [0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]").first_dense, 1);
+}
+
+// What a model's file says of serving alone is told to whoever reads it.
+TEST(HuggingfaceModels, StatesInFp32AreForServing) {
+  const auto read = [](const std::string& type) {
+    return read_huggingface_config(
+        config::Node::load_text(
+            "{architectures: [NemotronHForCausalLM], mlp_hidden_act: relu2, hidden_size: 64, intermediate_size: 256, num_attention_heads: "
+            "4, "
+            "num_hidden_layers: 3, hybrid_override_pattern: M*-, mamba_num_heads: 8, mamba_head_dim: 16, n_groups: 2, ssm_state_size: 16, "
+            "vocab_size: 1000, mamba_ssm_cache_dtype: " +
+                type + "}",
+            "config.json"),
+        "m");
+  };
+  const auto said = [](const HuggingfaceModel& model) {
+    return std::ranges::count_if(model.inferred, [](const std::string& line) { return line.find("precision.state") != std::string::npos; });
+  };
+  EXPECT_EQ(said(read("float32")), 1);
+  EXPECT_EQ(said(read("bfloat16")), 0);
+  EXPECT_EQ(std::ranges::count(read("float32").unread, "mamba_ssm_cache_dtype"), 0);
 }
 
 TEST(HuggingfaceModels, TheTextPartStandsForItself) {
