@@ -62,10 +62,11 @@ class Explainer {
       case Phase::allocator:
         return "the timeline's fullest rank of a stage is another than the formula's";
       case Phase::optimizer:
+        return update(difference);
       case Phase::count:
         break;
     }
-    return causes_or("stages update shares of different size");
+    return "";
   }
 
   [[nodiscard]] std::vector<std::string> step() const {
@@ -187,6 +188,12 @@ class Explainer {
       text += "what is hidden depends on when each unit's gradients are ready and its parameters needed";
     }
     return text.empty() ? causes_or("stages end at different times and reduce one after another") : text;
+  }
+  // The stack's own time counts as optimizer, and gathers of the new weights run beside it.
+  [[nodiscard]] std::string update(double difference) const {
+    if (w_.overlap.dp_parameters && difference > 0 && of(Phase::dp) < -difference / 2)
+      return "the stack's own time is stretched by alpha while weights are gathered beside it; the formula books that under the gathers";
+    return causes_or(w_.parallel.pp > 1 ? "stages update shares of different size" : "what others leave of the host's memory");
   }
   [[nodiscard]] std::string bubble(double difference) const {
     if (w_.parallel.pp == 1) return "idle time between operations that the formula has no term for";

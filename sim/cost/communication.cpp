@@ -48,6 +48,26 @@ bool blocks_fit(const workloads::Parallel& p, int domain, bool last_may_lack = f
   return true;
 }
 
+// Of an exchange: what the fullest NIC has to carry for each of the members on it, for each byte of the busiest port of all. 1 where no two
+// of them share one; other groups' members on it are taken to have as much.
+template <class NicOf>
+double part_in_nics(const workloads::PortLoads& loads, std::span<const int> members, const NicOf& nic_of) {
+  struct Nic {
+    double out = 0, in = 0;
+    int members = 0;
+  };
+  std::map<int, Nic> nics;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    Nic& nic = nics[nic_of(members[i])];
+    nic.out += loads.inter_out[i];
+    nic.in += loads.inter_in[i];
+    ++nic.members;
+  }
+  double part = 0;
+  for (const auto& [number, nic] : nics) part = std::max(part, std::max(nic.out, nic.in) / nic.members / loads.most_inter());
+  return part;
+}
+
 }  // namespace
 
 CommunicationModel::CommunicationModel(const topology::ClusterSpec& cluster, const workloads::Workload& workload, std::string algorithm,
@@ -219,7 +239,11 @@ CallPrice CommunicationModel::price_exchange(const Communication& what, std::spa
   price.inter_bytes = loads.most_inter();
   price.intra_bytes_per_s = intra.effective_bytes_per_s();
   const double part = part_in_trunks(loads, members);
-  set_network_share(price, what.group, trunk_factor_[static_cast<std::size_t>(what.group)] / part);
+  const Busiest& users = nic_users_[static_cast<std::size_t>(what.group)];
+  const bool by_nics = cluster_.rails_per_node() > 0 && loads.most_inter() > 0;
+  const double of_nic = by_nics ? part_in_nics(loads, members, [this](int rank) { return nic_of(rank); }) : 1;
+  set_network_share(price, {users.all * of_nic, users.of_a_stage * of_nic}, trunk_factor_[static_cast<std::size_t>(what.group)] / part);
+  price.nic_messages = users.all;
   let_cables_limit(price, what, members);
   for (std::size_t i = 0; one_port() && i < members.size(); ++i) {
     const double out = loads.intra_out[i] + loads.inter_out[i], in = loads.intra_in[i] + loads.inter_in[i];

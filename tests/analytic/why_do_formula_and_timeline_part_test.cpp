@@ -1,9 +1,11 @@
 // `compare` says why formula and timeline part: made-up steps that differ in one way each.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "../engine/jobs.hpp"
+#include "sim/compare/compare.hpp"
 #include "sim/compare/reasons.hpp"
 
 namespace rehearse::tests {
@@ -39,6 +41,23 @@ TEST(WhyFormulaAndTimelinePart, SaysWhatTheFormulaCountsOnWhereStagesMeet) {
   const std::string crowded = reason(1, 1, 0.8), in_part = reason(0.9, 1, 0.8);
   EXPECT_TRUE(says(crowded, "which others leave to it")) << crowded;
   EXPECT_TRUE(says(in_part, "in the mean")) << in_part;
+}
+
+// Gathers of the last update's weights run beside the stack's own time, which counts as optimizer and is twice as long meanwhile. Without a
+// pipeline there are no stages that could update shares of different size.
+TEST(WhyFormulaAndTimelinePart, SaysThatGathersStretchTheStacksOwnTime) {
+  const sim::Job job = small_job(8, "{dp: 8}", "{global: 8, micro: 1, sequence: 2048}",
+                                 "optimizer: {sharding: zero1}\noverlap: {dp_parameters: true}\n"
+                                 "software: {like: megatron-core, step: 20 ms}\n");
+  sim::Job slowed = job;
+  slowed.system.gpu.contention[sim::Phase::dp] = {.alpha = 2, .beta = 1};
+  for (const bool slows : {false, true}) {
+    const sim::Comparison made = sim::compare(slows ? slowed : job);
+    const auto update = std::ranges::find(made.phases, sim::Phase::optimizer, &sim::PhaseDifference::phase);
+    ASSERT_NE(update, made.phases.end());
+    EXPECT_EQ(says(update->reason, "the stack's own time is stretched by alpha"), slows) << update->reason;
+    EXPECT_FALSE(says(update->reason, "stages")) << update->reason;
+  }
 }
 
 TEST(WhyFormulaAndTimelinePart, SaysNothingWhereTheyDoNot) { EXPECT_EQ(reason(1, 1, 1.0005), ""); }

@@ -171,6 +171,26 @@ TEST(CommunicationPrice, TrunksCarryWhatALeafSendsNotEightTimesItsBusiestPort) {
   EXPECT_DOUBLE_EQ(port.inter_bytes / port.inter_bytes_per_s, 24e6 / nic);
 }
 
+// One NIC to a node of four. The first of eight ranks sends three pairs to each where the others send one: 12 of its own leave the node and
+// 4 of each of the others, 24 over the NIC, not four times what its port has.
+TEST(CommunicationPrice, ANicCarriesWhatItsNodeSendsNotFourTimesItsBusiestPort) {
+  topology::ClusterSpec c = cluster();
+  c.gpus_per_node = 4;
+  c.nics_per_node = 1;
+  workloads::Workload w = plan(1, 8, 1);
+  w.parallel.ep = 8;
+  std::vector<double> pairs(8 * 8, 1);
+  std::fill_n(pairs.begin(), 8, 3);
+  auto exchange = std::make_shared<workloads::Exchange>();
+  exchange->by_sender = std::make_shared<const std::vector<double>>(pairs);
+  exchange->bytes_per_pair = 1e6;
+  workloads::Communication what{"x", CollectiveKind::all_to_all, GroupKind::ep, 8e6, workloads::Pass::forward};
+  what.exchange = exchange;
+  EXPECT_DOUBLE_EQ(CommunicationModel(c, w, "ring").price(what, ranks(8)).transfer_s(), 24e6 / (25e9 * 0.9));
+  c.nics_per_node = 4;  // one to a GPU: the busiest port counts
+  EXPECT_DOUBLE_EQ(CommunicationModel(c, w, "ring").price(what, ranks(8)).transfer_s(), 12e6 / (25e9 * 0.9));
+}
+
 // Two nodes to a leaf, uplinks oversubscribed 4:1. A ring of one rank per node leaves each leaf once, with one flow per local GPU: 8 flows
 // for the 16 GPUs of the leaf, half a flow per GPU on a quarter of its bandwidth: half of the NIC's rate is left.
 TEST(CommunicationPrice, OversubscribedTrunksSlowWhatCrossesThem) {
