@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/job/rules/rule.hpp"
+#include "workloads/names.hpp"
 #include "workloads/operators/section.hpp"
 
 namespace rehearse::sim {
