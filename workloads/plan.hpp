@@ -292,6 +292,7 @@ struct KernelFusions {
   // overlap.tp: a product's own rows beside the gather of the others, then those; no other product is cut.
   bool own_tokens_first = false;
   bool zeroes_gradients = false;  // the buffer of all gradients is set to zero once per step
+  int gradient_checks = 0;        // of each bucket's norm before it is reduced, each waited for by the host; 0: none is made
   // Several replicas: the buckets that are reduced are divided, cast to the weights' type and set to zero by operators of their own.
   bool copies_buckets = false;
   bool casts_weights = false;  // products in 8 or 4 bits: weights are cast once per step, as they are and transposed

@@ -279,6 +279,8 @@ const Keys<Software>& software_keys() {
         "Fused RMSNorm over heads: few threads add up what blocks have of its weight's gradient (block_sum of the GPU)."),
       K("zeroes_gradients", kernels(&KernelFusions::zeroes_gradients), truth(),
         "The buffer of all gradients is set to zero once per step."),
+      K("gradient_checks", kernels(&KernelFusions::gradient_checks), whole(0, most_kernels),
+        "Each bucket of gradients is read for its norm before it is reduced, and the host waits for so many checks of it."),
       K("copies_buckets", kernels(&KernelFusions::copies_buckets), truth(),
         "Several replicas: gradients' buckets are divided, cast to the weights' type, in which clipping and update read them, and set to "
         "zero by operators of their own."),

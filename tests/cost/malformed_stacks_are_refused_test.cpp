@@ -101,7 +101,8 @@ TEST(MalformedStacks, UnknownKey) {
       "gathers_by_product, "
       "merges_branches, joins_gathered, autocast, compiled, rope_kernels, rope_copies, rope_by_document, "
       "activation_kernels, activation_copies, activation_kept, loss_copies, fused_loss_copies, "
-      "update_kernels, untuned_norm_time, head_norm_time, sums_by_block, zeroes_gradients, copies_buckets, casts_weights, fused_casts, "
+      "update_kernels, untuned_norm_time, head_norm_time, sums_by_block, zeroes_gradients, gradient_checks, copies_buckets, casts_weights, "
+      "fused_casts, "
       "transposes_frozen, "
       "memory, "
       "serving");

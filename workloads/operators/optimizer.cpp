@@ -1,5 +1,6 @@
 // Adam or Muon with gradient clipping on the parameters that this GPU updates.
 #include <algorithm>
+#include <cmath>
 
 #include "workloads/operators/section.hpp"
 
@@ -41,13 +42,30 @@ double bucket_bytes(const Workload& workload) {
   return 2 * summed + (summed != own ? summed + own : 0) + summed;
 }
 
-// Gradients set to zero; weights of layers in 8 or 4 bits are cast.
+// Into which Megatron-Core cuts gradients that are reduced behind backward (megatron/core/distributed/distributed_data_parallel.py): at
+// least 40 million parameters each, and a million for every replica. A pipeline's stages but the first have one for each chunk, and so has
+// whoever hides nothing.
+double buckets_of(const Workload& workload, double gradients) {
+  const Parallel& parallel = workload.parallel;
+  if (!workload.overlap.dp_gradients || parallel.pp > 1) return parallel.vpp;
+  return std::max(1.0, std::floor(gradients / std::max(40e6, 1e6 * parallel.dp)));
+}
+
+// The norm of each bucket; the host waits for each check of it, while the GPU has nothing to do.
+void add_checks(const Workload& workload, double gradients, std::vector<Operator>& all) {
+  const int buckets = static_cast<int>(buckets_of(workload, gradients));
+  all.push_back(update_operator("gradients_checked", gradients * bytes_of(workload.precision.gradients), buckets));
+  all.push_back(update_operator("checks_awaited", 0, buckets * workload.fusions.gradient_checks));
+}
+
+// Gradients checked and set to zero; weights of layers in 8 or 4 bits are cast.
 std::vector<Operator> once_a_step(const Workload& workload, const HeldParameters& held) {
   std::vector<Operator> all;
   if (copies_buckets(workload) && held.gradients > 0) {
     constexpr int kernels = 3;
     all.push_back(update_operator("buckets_copied", held.gradients * bucket_bytes(workload), kernels));
   }
+  if (workload.fusions.gradient_checks > 0 && held.gradients > 0) add_checks(workload, held.gradients, all);
   const bool zeroes = workload.fusions.zeroes_gradients && !copies_buckets(workload);  // which sets them to zero itself
   if (zeroes && held.gradients > 0) {
     all.push_back(update_operator("gradients_to_zero", held.gradients * bytes_of(workload.precision.gradients), 1));
