@@ -262,17 +262,13 @@ TEST(Measured, BandsCoverTheNextStackAndSource) {
   EXPECT_GE(inside.at("the source left out, as it was at first contact"), 68);
 }
 
-// Families of GPUs without lines of their own, in rows that the others give. Experts: 74 runs, many of them Megatron-Bridge's on B300 and
-// Nemotron's, which are too fast with their lines too; on stacks that no other family has ten sources. Dense: users' boards, all too slow
-// or too fast at first contact, made the rows wider than the families that stand in for the next one need.
+// Families of GPUs without lines of their own, in rows that the others give: within 5 points of four in five, whatever is known.
 TEST(Measured, BandsCoverTheNextGpuByItsDataSheet) {
   const std::map<std::string, int> inside = covered();
   const std::string sheet = "GPU by data sheet, its family left out: ";
-  EXPECT_NEAR(inside.at(sheet + "all"), 80, 8);
-  EXPECT_NEAR(inside.at(sheet + "stack measured, dense"), 80, 5);
-  EXPECT_NEAR(inside.at(sheet + "stack measured, experts"), 80, 15);
-  EXPECT_NEAR(inside.at(sheet + "stack not, dense"), 80, 12);
-  EXPECT_GE(inside.at(sheet + "stack not, experts"), 45);
+  for (const char* known : {"all", "stack measured, dense", "stack measured, experts", "stack not, dense", "stack not, experts"}) {
+    EXPECT_NEAR(inside.at(sheet + known), 80, 5) << known;
+  }
 }
 
 // The band of a peak likewise, around what was counted.
