@@ -15,7 +15,7 @@ struct TypicalLink {
 constexpr TypicalLink typical_scale_up{0.8, 5e-6};  // NVLink, Infinity Fabric, HCCS and the like, switched or between pairs
 constexpr TypicalLink typical_pcie{0.55, 5.7e-6};   // between the GPUs of a node
 constexpr TypicalLink typical_nic{0.91, 6.6e-6};
-constexpr TypicalLink typical_host{0.88, 10e-6};  // to the host's memory
+constexpr TypicalLink typical_host{0.86, 10e-6};  // to the host's memory
 
 // What NCCL's other protocols reach over links of a kind.
 struct TypicalProtocols {
