@@ -4,6 +4,7 @@
 
 #include "config/data_dir.hpp"
 #include "gpu_files.hpp"
+#include "sim/job/job.hpp"
 #include "sim/job/parts.hpp"
 
 namespace rehearse::sim::testing {
@@ -104,6 +105,16 @@ TEST(ShippedSoftware, AllLoadAndSetEveryFusion) {
     EXPECT_LT(software.launch_s, 10e-6) << name;
     EXPECT_LT(software.step_s, 0.2) << name;
     EXPECT_LT(software.kernel_time, 1.1) << name;
+  }
+}
+
+// What a stack does with ZeRO is no reason to refuse what runs without it.
+TEST(ShippedSoftware, TrainsWithoutZero) {
+  for (const std::string& name : config::data_names("platforms/software")) {
+    if (!load_software(name).trains) continue;
+    const std::string job =
+        "model: llama3-8b\ncluster: dgx-h100-ndr400\ngpus: 8\nbatch: {global: 8, micro: 1, sequence: 4096}\nsoftware: " + name;
+    EXPECT_NO_THROW((void)read_job(config::Node::load_text(job, "job.yaml"), "job")) << name;
   }
 }
 

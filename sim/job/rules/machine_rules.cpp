@@ -213,18 +213,18 @@ const Rule sums_by_block{
       return Refusal{"sums_by_block is of fused norms over heads (fusions: {norm: true})", "software: {sums_by_block: false}"};
     }};
 
-const Rule loads_whole{
-    "software.memory.loads_whole",
-    [](const Workload& w, const System& system) {
-      const workloads::MemoryHabits& habits = system.software.memory.habits;
-      return !habits.loads_whole || (w.optimizer.zero_stage > 0 && habits.order == workloads::TensorOrder::torch && !habits.sharded_master);
-    },
-    [](const Workload& w, const System&) {
-      return Refusal{w.optimizer.zero_stage > 0
-                         ? "loads_whole is of stacks whose tensors are taken in DeepSpeed's order (order: torch, masters apart)"
-                         : "loads_whole without ZeRO: a model that is neither cut nor joined is always whole",
-                     "software: {memory: {loads_whole: false}}"};
-    }};
+// Without ZeRO a model is whole whatever a stack says: deepspeed-2026 runs such jobs, too.
+const Rule loads_whole{"software.memory.loads_whole",
+                       [](const Workload& w, const System& system) {
+                         const workloads::MemoryHabits& habits = system.software.memory.habits;
+                         return !habits.loads_whole || w.optimizer.zero_stage == 0 ||
+                                (habits.order == workloads::TensorOrder::torch && !habits.sharded_master);
+                       },
+                       [](const Workload&, const System&) {
+                         return Refusal{
+                             "loads_whole is of stacks whose tensors are taken in DeepSpeed's order (order: torch, masters apart)",
+                             "software: {memory: {loads_whole: false}}"};
+                       }};
 
 const Rule saved_weights{
     "software.memory.saves_weights",
