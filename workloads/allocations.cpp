@@ -177,7 +177,7 @@ RankAllocations StepAllocations::make(const RankBlock& block) {
     own = std::make_shared<const Program>(Program{held, PlacedTasks(graph_.program(block), held)});
   }
   const RankMemories units(workload_, habits_, compiled_.sync, stage, loads_ ? &*loads_ : nullptr, compiled_.grid.expert_rank(rank.rank));
-  StaticMemory always = static_memory(workload_, habits_, compiled_.sync, placeholder_bytes(workload_, habits_), stage.parameters);
+  StaticMemory always = static_memory(workload_, habits_, compiled_.sync, standing_bytes(workload_, habits_), stage.parameters);
   RankAllocations made{always, allocations_of(own->held.on_gpu(units), own->placed), allocations_of(own->held.on_host(units), own->placed)};
   const bool anew = makes_gradients_anew(workload_, habits_);
   if (anew) made.held.gradients = 0;

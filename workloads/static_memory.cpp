@@ -3,6 +3,7 @@
 
 #include "workloads/frozen_weights.hpp"
 #include "workloads/operators/adapters.hpp"
+#include "workloads/operators/shard.hpp"
 #include "workloads/saved_weights.hpp"
 #include "workloads/unit_memory.hpp"
 #include "workloads/whole_gradients.hpp"
@@ -48,11 +49,21 @@ double moment_bytes_per_parameter(const Workload& workload, const Parameters& ow
   return moments * bytes_of(workload.precision.moments);
 }
 
-StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, const Parameters& own) {
-  return static_memory(workload, habits, replica_sync(workload), placeholder_bytes(workload, habits), own);
+double scores_buffer_bytes(const Workload& workload, const MemoryHabits& habits) {
+  if (!habits.scores_buffer || workload.attention != Attention::unfused) return 0;
+  const Shard shard = shard_of(workload);
+  return static_cast<double>(shard.tokens * shard.heads * shard.sequence) * shard.element;
 }
 
-StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, double placeholders,
+double standing_bytes(const Workload& workload, const MemoryHabits& habits) {
+  return placeholder_bytes(workload, habits) + scores_buffer_bytes(workload, habits);
+}
+
+StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, const Parameters& own) {
+  return static_memory(workload, habits, replica_sync(workload), standing_bytes(workload, habits), own);
+}
+
+StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, double standing,
                            const Parameters& own) {
   const int zero = workload.optimizer.zero_stage;
   const bool main_beside = bytes_of(workload.trained_weights()) < bytes_of(workload.precision.optimizer);
@@ -74,7 +85,7 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
   // Where layers save their weights until backward, those that are live at its peak are among them.
   const bool saved = saves_gathered(workload, habits, workload.recompute.kind == RecomputeKind::full);
   if (zero == 3 && sync.replicated() && !saved) memory.temporary += std::min(habits.live_parameters, own.all) * sync.weight_bytes;
-  memory.temporary += placeholders;
+  memory.temporary += standing;
   const bool gathers = zero == 3 && (sync.replicated() || sync.copied);
   const double root = habits.root_unit && gathers ? sync.gathered_bytes(own.ends()) : 0;  // not in the update
   memory.temporary += root;

@@ -46,6 +46,8 @@ struct MemoryHabits {
   bool half_gradients = false;
   // Below ZeRO: gradients in fewer bits are copied to FP32 for the update, which keeps the copies.
   bool main_gradients = false;
+  // Core attention by a product and a softmax: the product is handed a tensor of the scores' size that all layers share, kept for good.
+  bool scores_buffer = false;
   bool narrow_gradients = false;  // gradients are added up in the weights' type where the job does not name theirs
   double loss_bytes = 0;          // per logit, most that the loss holds at a time, its logits included; 0: by the fusion
   // A head in pieces (loss_pieces) is a chain of functions compiled apart: until its backward each keeps its logits and, under autocast,
@@ -102,13 +104,17 @@ struct StaticMemory {
 
 // own: of the pipeline stage, before ZeRO.
 [[nodiscard]] StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, const Parameters& own);
-// The same with what all stages share, in numbers alone. placeholders: placeholder_bytes().
-[[nodiscard]] StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, double placeholders,
+// The same with what all stages share, in numbers alone. standing: standing_bytes().
+[[nodiscard]] StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, const ReplicaSync& sync, double standing,
                                          const Parameters& own);
 // Whether units of frozen weights hold their inputs, of layers that are computed again.
 [[nodiscard]] bool holds_frozen_inputs(const Workload& workload, const MemoryHabits& habits);
 // Of the habit gradient_placeholders: one for each matrix of a layer, for good.
 [[nodiscard]] double placeholder_bytes(const Workload& workload, const MemoryHabits& habits);
+// Of the habit scores_buffer: what a micro-batch's scores take in a layer.
+[[nodiscard]] double scores_buffer_bytes(const Workload& workload, const MemoryHabits& habits);
+// Both: tensors for good whose size is that of a layer's, however many layers there are.
+[[nodiscard]] double standing_bytes(const Workload& workload, const MemoryHabits& habits);
 
 struct UnitMemory {
   double activations = 0;  // from the start of its forward to the end of its (last) backward

@@ -109,7 +109,7 @@ Evaluator::Plan::Plan(const Job& job, Fabric& fabric, const Workload& given)
       compiled(workloads::compile(workload)),
       prices(fabric.model, compiled.grid, compiled.shape.stages, &fabric.calls),
       cost(job.system, workload, compiled, prices),
-      placeholders(workloads::placeholder_bytes(workload, job.system.software.memory.habits)) {
+      standing(workloads::standing_bytes(workload, job.system.software.memory.habits)) {
   memories.resize(cost.units.size());
   exchanged_at_once.resize(cost.units.size());
   std::vector<bool> known(cost.units.size());
@@ -170,7 +170,7 @@ void Evaluator::add_memory(Plan& plan, const Workload& workload, const workloads
     for (std::size_t s = 0; s < plan.held.size(); ++s) plan.held[s].look_through((*plan.peak_slots)[s]);
   }
   const std::vector<PeakSlots>& slots = *plan.peak_slots;
-  const RanksAtRest at_rest(job_.system, workload, sync, plan.placeholders);
+  const RanksAtRest at_rest(job_.system, workload, sync, plan.standing);
   const double message = workload.overlap.pp ? plan.compiled.message_bytes : 0;
   evaluation.fits = true;
   for (std::size_t s = 0; s < slots.size(); ++s) {

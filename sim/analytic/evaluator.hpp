@@ -62,7 +62,7 @@ class Evaluator {
     PlanCost cost;
     std::vector<workloads::UnitMemory> memories;           // as cost.units, without what replicas exchange
     std::vector<workloads::Parameters> exchanged_at_once;  // likewise
-    double placeholders = 0;
+    double standing = 0;
     std::vector<HeldUnits> held;                         // [stage]
     const std::vector<PeakSlots>* peak_slots = nullptr;  // likewise, once they are looked at
     bool walked_by_slots = false;

@@ -82,6 +82,8 @@ const Keys<MemoryOverhead>& memory_keys() {
           .required(),
       K("main_gradients", habit(&Habits::main_gradients), truth(),
         "Below ZeRO: gradients in fewer bits are copied to FP32 for the update, which keeps the copies."),
+      K("scores_buffer", habit(&Habits::scores_buffer), truth(),
+        "Unfused attention: its first product is handed a tensor of the scores' size that all layers share, kept for good."),
       K("narrow_gradients", habit(&Habits::narrow_gradients), truth(),
         "Gradients are added up in the weights' type, unless the job names theirs."),
       K("loss", habit(&Habits::loss_bytes), config::number(0, 64),

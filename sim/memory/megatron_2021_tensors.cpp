@@ -16,7 +16,8 @@ constexpr double loss_bytes = 4;  // of the logits' copy that becomes probabilit
 
 class Megatron2021Writer : private TensorWriter {
  public:
-  using TensorWriter::TensorWriter;
+  // buffer: bytes of the tensor that is handed to the product of scores and kept; 0: of each layer one of its own.
+  Megatron2021Writer(const Workload& workload, double buffer, UnitTensors& made) : TensorWriter(workload, made), buffer_(buffer) {}
 
   // Words, positions, their sum, what dropout leaves of it and that with positions before sequences, one after another. The host reads
   // the sizes of what the ranks of tp are sent (mpu/data.py).
@@ -114,10 +115,15 @@ class Megatron2021Writer : private TensorWriter {
   }
 
   // The scores are a product into a tensor of their own beside the empty one that is handed to it (torch.baddbmm).
+  int empty_scores() {
+    if (buffer_ == 0) return take(scores());
+    hold(scores_buffer, buffer_);
+    return -1;
+  }
   int attention_forward(bool kept) {
     norm_ = take(full());
     mixed_ = take(wide(mixed_width()));
-    const int empty = take(scores()), made = take(scores());
+    const int empty = empty_scores(), made = take(scores());
     give(empty);
     probabilities_ = take(scores());
     left_ = s_.dropout ? take(scores()) : -1;
@@ -184,6 +190,7 @@ class Megatron2021Writer : private TensorWriter {
     move_to(UnitTensors::input_gradient, input);
   }
 
+  double buffer_;
   int norm_ = -1, mixed_ = -1, probabilities_ = -1, left_ = -1, scores_mask_ = -1, context_ = -1, middle_ = -1, mask_ = -1;
   int norm2_ = -1, inner_ = -1, active_ = -1, mask2_ = -1, gradient_ = -1;
 };
@@ -200,9 +207,9 @@ bool knows_megatron_2021(const Workload& workload) {
          !workload.fusions.cross_entropy && !workload.fusions.whole_logits;
 }
 
-UnitTensors megatron_2021_tensors(const Workload& workload, const Unit& unit) {
+UnitTensors megatron_2021_tensors(const Workload& workload, const workloads::MemoryHabits& habits, const Unit& unit) {
   UnitTensors made;
-  Megatron2021Writer writer(workload, made);
+  Megatron2021Writer writer(workload, workloads::scores_buffer_bytes(workload, habits), made);
   if (unit.kind == UnitKind::embedding) {
     writer.embedding(shares_table(workload));
   } else if (unit.kind == UnitKind::head) {

@@ -11,6 +11,7 @@ namespace rehearse::sim {
 // parallelism, nothing or whole layers recomputed.
 [[nodiscard]] bool knows_megatron_2021(const workloads::Workload& workload);
 
-[[nodiscard]] UnitTensors megatron_2021_tensors(const workloads::Workload& workload, const workloads::Unit& unit);
+[[nodiscard]] UnitTensors megatron_2021_tensors(const workloads::Workload& workload, const workloads::MemoryHabits& habits,
+                                                const workloads::Unit& unit);
 
 }  // namespace rehearse::sim

@@ -51,14 +51,14 @@ void RankAtRest::add_cache(RankMemory& memory) const {
   if (!system_.software.memory.habits.foreach_update) memory.cached_bytes += tensors_.update;
 }
 
-RanksAtRest::RanksAtRest(const System& system, const workloads::Workload& workload, const workloads::ReplicaSync& sync, double placeholders)
-    : system_(system), workload_(workload), sync_(sync), placeholders_(placeholders), framework_bytes_(framework_bytes(system, workload)) {}
+RanksAtRest::RanksAtRest(const System& system, const workloads::Workload& workload, const workloads::ReplicaSync& sync, double standing)
+    : system_(system), workload_(workload), sync_(sync), standing_(standing), framework_bytes_(framework_bytes(system, workload)) {}
 
 RanksAtRest::RanksAtRest(const System& system, const workloads::Workload& workload, const workloads::ReplicaSync& sync)
-    : RanksAtRest(system, workload, sync, workloads::placeholder_bytes(workload, system.software.memory.habits)) {}
+    : RanksAtRest(system, workload, sync, workloads::standing_bytes(workload, system.software.memory.habits)) {}
 
 RankAtRest RanksAtRest::of(const workloads::Parameters& parameters) const {
-  return {system_, framework_bytes_, workloads::static_memory(workload_, system_.software.memory.habits, sync_, placeholders_, parameters)};
+  return {system_, framework_bytes_, workloads::static_memory(workload_, system_.software.memory.habits, sync_, standing_, parameters)};
 }
 
 }  // namespace rehearse::sim

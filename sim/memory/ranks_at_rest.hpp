@@ -39,8 +39,8 @@ class RankAtRest {
 // Those of all stages. All must outlive it.
 class RanksAtRest {
  public:
-  // placeholders: workloads::placeholder_bytes().
-  RanksAtRest(const System& system, const workloads::Workload& workload, const workloads::ReplicaSync& sync, double placeholders);
+  // standing: workloads::standing_bytes().
+  RanksAtRest(const System& system, const workloads::Workload& workload, const workloads::ReplicaSync& sync, double standing);
   RanksAtRest(const System& system, const workloads::Workload& workload, const workloads::ReplicaSync& sync);
 
   // parameters: of the stage, before ZeRO.
@@ -50,7 +50,7 @@ class RanksAtRest {
   const System& system_;
   const workloads::Workload& workload_;
   const workloads::ReplicaSync& sync_;
-  double placeholders_, framework_bytes_;
+  double standing_, framework_bytes_;
 };
 
 }  // namespace rehearse::sim

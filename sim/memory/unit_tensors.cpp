@@ -217,7 +217,7 @@ UnitTensors in_order_of(workloads::TensorOrder order, const Workload& workload, 
   using workloads::TensorOrder;
   switch (order) {
     case TensorOrder::megatron_2021:
-      return megatron_2021_tensors(workload, unit);
+      return megatron_2021_tensors(workload, habits, unit);
     case TensorOrder::nanotron:
       return nanotron_tensors(workload, unit);
     case TensorOrder::torch:

@@ -124,7 +124,7 @@ const Floors::Units& Floors::units(const Workload& workload) {
   Units& made = *alike.emplace_back(std::make_unique<Units>());
   made.of = workload;
   made.operators = operators;
-  made.placeholders = workloads::placeholder_bytes(workload, base_.system.software.memory.habits);
+  made.standing = workloads::standing_bytes(workload, base_.system.software.memory.habits);
   const Computation computation(base_.system, made.of);
   const workloads::Cutter cutter(made.of, workloads::Granularity::layer);
   const auto put = [&](std::size_t part, const workloads::BlockProgram& block) {
@@ -201,7 +201,7 @@ double Floors::step_s(const Workload& workload) {
 double Floors::needed_bytes(const Workload& workload) {
   const Units& of_units = units(workload);
   const workloads::ReplicaSync sync = workloads::replica_sync(workload);
-  const RanksAtRest at_rest(base_.system, workload, sync, of_units.placeholders);
+  const RanksAtRest at_rest(base_.system, workload, sync, of_units.standing);
   double most = 0;
   const Counts* last = nullptr;
   for (const StageCounts& stage : stages(workload)) {

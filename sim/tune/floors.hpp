@@ -51,7 +51,7 @@ class Floors {
   struct Units {
     workloads::Workload of;
     workloads::ShardedOperators operators;
-    double placeholders = 0;
+    double standing = 0;
     std::array<UnitFloor, part_count> parts;
   };
   using Counts = std::array<int, part_count>;

@@ -95,6 +95,20 @@ TEST(Megatron2021Tensors, TheUpdateKeepsGradientsInFp32) {
   EXPECT_NEAR(sim::allocator_peaks(job, 0, limit_2021)->allocated / sim::predicted_memory(job).ranks.front().tensor_bytes(), 1, 0.05);
 }
 
+// Megatron-LM since May 2022: two of 16 heads, 16 sequences of 2048 positions, 16 bits. It is there in backward, where without it no tensor
+// of that size is; flash attention has no scores.
+TEST(Megatron2021Tensors, ABufferOfScoresStays) {
+  const double buffer = 2.0 * 16 * 2048 * 2048 * 2;
+  const sim::Job without = job_of_2021("tp: 8", "none");
+  sim::Job job = without;
+  job.system.software.memory.habits.scores_buffer = true;
+  const auto tensors = [](const sim::Job& of) { return sim::predicted_memory(of).ranks.front().tensor_bytes(); };
+  EXPECT_NEAR(tensors(job) - tensors(without), buffer, 1);
+  EXPECT_NEAR(sim::allocator_peaks(job, 0, limit_2021)->allocated - sim::allocator_peaks(without, 0, limit_2021)->allocated, buffer, 1);
+  job.workload.attention = workloads::Attention::flash;
+  EXPECT_EQ(workloads::scores_buffer_bytes(job.workload, job.system.software.memory.habits), 0);
+}
+
 // OneFlow's peaks, as nvidia-smi counts them, of which nothing was fitted: 3.6 % when this was written (25.9 % by a share for the cache).
 // Not the two over four nodes, of which one is smaller than the inputs that its layers keep.
 TEST(Megatron2021Tensors, ReserveWhatOneFlowsRunsDid) {
