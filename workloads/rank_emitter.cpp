@@ -5,8 +5,9 @@
 namespace rehearse::workloads {
 namespace {
 
-Parameters experts_of(const Parameters& both) { return {both.experts, both.experts, both.experts}; }
-Parameters dense_of(const Parameters& both) { return {both.all - both.experts, 0, both.layers - both.experts, both.frozen}; }
+// In as many calls as both together.
+Parameters experts_of(const Parameters& both) { return {both.experts, both.experts, both.experts, 0, both.tensors}; }
+Parameters dense_of(const Parameters& both) { return {both.all - both.experts, 0, both.layers - both.experts, both.frozen, both.tensors}; }
 
 bool completes_gradients(const Slot& slot) { return slot.kind == Slot::Kind::backward || slot.kind == Slot::Kind::backward_weight; }
 bool recomputes(const Slot& slot) { return slot.kind == Slot::Kind::backward || slot.kind == Slot::Kind::backward_input; }

@@ -114,6 +114,19 @@ TEST(FormulaAndTimelineAgree, WhereRecomputedLayersAreGatheredAgain) {
   EXPECT_NEAR(exposed("all") / exposed("none"), 4.0 / 3, 1e-9);
 }
 
+// Of mirrored stages dense parameters are reduced apart from experts: in as many calls as the layer has tensors all the same.
+TEST(FormulaAndTimelineAgree, WhereMirroredStagesReduceTensorByTensor) {
+  const sim::Job job =
+      sim::read_job(config::Node::load_text("model: {layers: 16, hidden: 2048, heads: 16, ffn: 5632, activation: swiglu, vocab: 32000,\n"
+                                            "        moe: {experts: 16, top_k: 2, ffn: 1024}}\n"
+                                            "cluster: dgx-h100-ndr400\ngpus: 32\nparallel: {pp: 4, dp: 8, ep: 4}\nschedule: dualpipe\n"
+                                            "batch: {global: 128, micro: 1, sequence: 2048}\noptimizer: {sharding: zero3}\n"
+                                            "software: {like: megatron-core, zero3_by_tensor: true}\n",
+                                            "mirrored.yaml"),
+                    "mirrored");
+  expect_both_agree(job, "mirrored", 0.01);
+}
+
 // Gathers of the last update's weights run beside the stack's own time before the first forward, which alpha stretches.
 TEST(FormulaAndTimelineAgree, WhereGathersSlowTheStacksOwnTime) {
   sim::Job job = small_job(8, "{tp: 4, dp: 2}", "{global: 2, micro: 1, sequence: 2048}",
