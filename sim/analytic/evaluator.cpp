@@ -34,6 +34,11 @@ bool depends_on_stage(const Workload& w, const Software& software) {
   return software.zero3_issue_s > 0 || w.optimizer.copies || w.optimizer.flat || held_inputs;
 }
 
+// Whether the update's operators, which a plan's prices hold, are the same: buckets that the host checks are as many as are reduced.
+bool same_buckets(const Workload& a, const Workload& b) {
+  return a.fusions.gradient_checks == 0 || a.overlap.dp_gradients == b.overlap.dp_gradients;
+}
+
 // All but overlap.{pp, dp_gradients, dp_parameters} and optimizer.zero_stage.
 bool same_plan(const Workload& a, const Workload& b) {
   const workloads::Overlap &x = a.overlap, &y = b.overlap;
@@ -45,7 +50,7 @@ bool same_plan(const Workload& a, const Workload& b) {
          o.by_owner == p.by_owner && o.gathered_again == p.gathered_again && o.no_sync == p.no_sync && o.copies == p.copies &&
          o.flat == p.flat && a.offload_activations == b.offload_activations && a.offload_layers == b.offload_layers &&
          a.offload_share == b.offload_share && a.offload_weights == b.offload_weights && x.tp == y.tp && x.tp_splits == y.tp_splits &&
-         x.cp == y.cp && x.ep == y.ep && same_experts(a.experts, b.experts);
+         x.cp == y.cp && x.ep == y.ep && same_experts(a.experts, b.experts) && same_buckets(a, b);
 }
 
 std::uint64_t hash_of(const Workload& w) {

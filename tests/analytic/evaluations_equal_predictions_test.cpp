@@ -48,11 +48,13 @@ TEST(Evaluator, SaysWhatPredictSaysOnTenThousandRandomJobs) {
 }
 
 // Stacks whose operators, host or units know how the optimizer is sharded: FSDP2's copies, hooks of ZeRO-3, autocast, gradients that are
-// adopted, adapters that are gathered in fewer bits than they are kept in.
+// adopted, adapters that are gathered in fewer bits than they are kept in; or whether gradients are reduced behind backward: buckets that
+// the host checks.
 TEST(Evaluator, TellsShardingApartWhereUnitsDependOnIt) {
-  for (const std::string stack : {"software: torchtitan", "software: pytorch", "software: transformers", "software: torch-fsdp",
-                                  "software: {like: peft-fsdp, adapter_units: true}\nprecision: {compute: bf16, param_gather: bf16}\n"
-                                  "lora: {rank: 8, weights: fp32, dropout: 0.1}"}) {
+  for (const std::string stack :
+       {"software: torchtitan", "software: pytorch", "software: transformers", "software: torch-fsdp", "software: megatron-bridge",
+        "software: {like: peft-fsdp, adapter_units: true}\nprecision: {compute: bf16, param_gather: bf16}\n"
+        "lora: {rank: 8, weights: fp32, dropout: 0.1}"}) {
     for (const char* sharding : {"zero1", "zero3"}) {
       const std::string text = fmt::format(
           "model: {{layers: 4, hidden: 1024, heads: 8, ffn: 4096, vocab: 32000, activation: swiglu}}\ncluster: dgx-h100-ndr400\ngpus: 8\n"
