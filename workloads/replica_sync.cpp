@@ -24,6 +24,17 @@ ReplicaCalls ReplicaSync::reduction_calls(const Parameters& what) const {
   return calls;
 }
 
+namespace {
+
+// Of what all replicas have; each one's share comes from its host first where that keeps it.
+void add_gather(const ReplicaSync& sync, double bytes, ReplicaCalls& calls) {
+  if (bytes <= 0) return;
+  if (sync.from_host) calls.add({CollectiveKind::send_recv, GroupKind::from_host, bytes / sync.shard_ranks});
+  if (sync.ranks > 1) calls.add({CollectiveKind::all_gather, sync.copies() == 1 ? GroupKind::dp_cp : GroupKind::shard, bytes});
+}
+
+}  // namespace
+
 // A broadcast passes its buffer on from rank to rank, piece by piece (NCCL has no tree for it): n-1 hops and the buffer once, as a ring's
 // all-gather of as many bytes.
 ReplicaCalls ReplicaSync::gather_calls(const Parameters& what, int pieces) const {
@@ -32,10 +43,8 @@ ReplicaCalls ReplicaSync::gather_calls(const Parameters& what, int pieces) const
   const bool adapters = what.frozen > 0 && gathers_weights;
   const double all = adapters ? what.trained() * trained_weight_bytes
                               : gathered_bytes({what.all - what.experts, 0, what.layers - what.experts, what.frozen});
-  const double dense = all / pieces;
   ReplicaCalls calls;
-  if (from_host && dense > 0) calls.add({CollectiveKind::send_recv, GroupKind::from_host, dense / shard_ranks});
-  if (ranks > 1 && dense > 0) calls.add({CollectiveKind::all_gather, copies() == 1 ? GroupKind::dp_cp : GroupKind::shard, dense});
+  add_gather(*this, all / pieces, calls);
   if (expert_ranks > 1 && own > 0) calls.add({CollectiveKind::all_gather, GroupKind::edp, own});
   return calls;
 }
@@ -44,9 +53,7 @@ ReplicaCalls ReplicaSync::gather_calls(const Parameters& what, int pieces) const
 ReplicaCalls ReplicaSync::again_calls(const Parameters& what) const {
   if (gathered_again == GatheredAgain::all) return gather_calls(what);
   ReplicaCalls calls;
-  const double bytes = what.trained() * trained_weight_bytes;
-  if (calls_again(what) > 0 && ranks > 1 && bytes > 0)
-    calls.add({CollectiveKind::all_gather, copies() == 1 ? GroupKind::dp_cp : GroupKind::shard, bytes / adapter_calls});
+  if (calls_again(what) > 0) add_gather(*this, what.trained() * trained_weight_bytes / adapter_calls, calls);
   return calls;
 }
 

@@ -1,6 +1,8 @@
 // In how many calls, and in which type, replicas gather and reduce what they share out.
 #include <gtest/gtest.h>
 
+#include <iterator>
+
 #include "operators_workloads.hpp"
 #include "workloads/stage_program.hpp"
 
@@ -93,6 +95,11 @@ TEST(ReplicaCommunication, LayersThatAreRecomputedMayBeGatheredAgain) {
   EXPECT_EQ(sync.calls_again(adapted), 2 * 4);
   EXPECT_DOUBLE_EQ(sync.again_calls(adapted).begin()->bytes, 10 * 2);
   EXPECT_EQ(sync.gathers_again(adapted).front().name, "parameter all-gather");
+  workload.offload_weights = true;  // a rank's share of it comes from its host each time
+  const ReplicaCalls from_host = replica_sync(workload).again_calls(adapted);
+  EXPECT_EQ(from_host.begin()->group, GroupKind::from_host);
+  EXPECT_DOUBLE_EQ(from_host.begin()->bytes, 10 * 2 / 8.0);
+  EXPECT_EQ(std::distance(from_host.begin(), from_host.end()), 2);
   workload.optimizer.zero_stage = 2;
   EXPECT_EQ(replica_sync(workload).calls_again(adapted), 0);
 }
