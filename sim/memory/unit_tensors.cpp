@@ -183,6 +183,7 @@ bool knows_tensors(const Workload& workload, const workloads::MemoryHabits& habi
   if (workload.optimizer.muon() || (workload.lora.on() && !torch) || workload.fusions.remakes_logits) return false;
   if (!torch && (workload.optimizer.on_cpu || workload.fusions.loss_pieces > 1)) return false;
   if (!workload.fusions.activation && workload.fusions.activation_kept > 0) return false;
+  if (workloads::repeats_kv(workload, shard) && !(torch && model.gated())) return false;  // out of products of their own
   if (habits.order == workloads::TensorOrder::megatron_2021) return knows_megatron_2021(workload);
   if (workload.attention != workloads::Attention::flash) return false;
   if (torch) return plain(model) && (workload.lora.on() ? knows_adapted_tensors(workload, habits) : knows_torch_tensors(workload, habits));

@@ -73,6 +73,13 @@ TEST(TorchTensors, ForwardLeavesWhatTheFormulaCountsAndBackwardLeavesNothing) {
   for (const std::string software : {"torchtitan", "pytorch", "pytorch-compile"}) {
     for (const std::string& rest : {narrow, cast, sharded}) follow_units(torch_job(software, "selective", "swiglu", rest));
   }
+  for (const std::string recompute : {"none", "selective", "full"}) {
+    for (const std::string& rest : {narrow, cast, sharded})
+      follow_units(torch_job("{like: pytorch-compile, repeats_kv: true}", recompute, "swiglu", rest));
+  }
+  // One product of all three has no copies of keys and values beside it here.
+  const sim::Job packed = torch_job("{like: pytorch, repeats_kv: true}", "none", "gelu", narrow);
+  EXPECT_FALSE(sim::knows_tensors(packed.workload, packed.system.software.memory.habits));
   for (const std::string recompute : {"selective", "full"}) {
     for (const std::string precision : {"{compute: fp8, recipe: tensorwise, param_gather: fp8}", "{compute: fp8, recipe: rowwise}"}) {
       follow_units(torch_job("torchtitan", recompute, "swiglu", "precision: " + precision + "\noptimizer: {sharding: zero3}"));

@@ -35,6 +35,22 @@ TEST(WhatStacksKeepOfActivations, AnUnfusedRmsNormKeepsTwoCopiesForItsInput) {
   }
 }
 
+// Two heads of keys and values here for eight of queries, of 128: copies of both are six heads wider each, but where core attention is
+// computed again, which copies them again.
+TEST(WhatStacksKeepOfActivations, KeysAndValuesAreCopiedForEveryHead) {
+  Workload w = kept_by(false);
+  w.model.kv_heads = 8;
+  const auto more = [&] {
+    w.fusions.repeats_kv = false;
+    const double once = workloads::layer_activation_bytes(w, false);
+    w.fusions.repeats_kv = true;
+    return workloads::layer_activation_bytes(w, false) - once;
+  };
+  EXPECT_EQ(more(), 2048 * 2 * 2 * 6 * 128.0);
+  w.recompute = {.kind = workloads::RecomputeKind::selective, .modules = {workloads::RecomputeModule::core_attn}};
+  EXPECT_EQ(more(), 0);
+}
+
 TEST(WhatStacksKeepOfActivations, RecomputationDropsThem) {
   Workload w = kept_by(false);
   w.recompute = {.kind = workloads::RecomputeKind::full, .full_layers = -1};

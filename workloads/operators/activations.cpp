@@ -148,7 +148,9 @@ CoreWidths core_widths(const Workload& workload, const Shard& shard) {
 
 double attention_bytes(const Workload& workload, const Shard& shard) {
   const CoreWidths widths = core_widths(workload, shard);
-  const double read = repeats_kv(workload, shard) ? 3 * widths.out : widths.in;
+  // Core attention that is computed again copies them again.
+  const bool copied = repeats_kv(workload, shard) && !workload.recompute.drops(RecomputeModule::core_attn);
+  const double read = copied ? 3 * widths.out : widths.in;
   const double projections = workload.recompute.drops(RecomputeModule::mla_up_proj) ? 0 : read * shard.element;
   const bool is_flash = workload.attention == Attention::flash;
   // Frozen the projection keeps nothing, flash attention its output all the same.
