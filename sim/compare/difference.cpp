@@ -11,6 +11,7 @@
 #include "config/input_error.hpp"
 #include "sim/analytic/predict.hpp"
 #include "sim/job/job.hpp"
+#include "sim/memory/allocator_peaks.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -64,7 +65,7 @@ PartAlone with_parts(const Node& a, const Node& b, const std::vector<std::string
   for (const std::string& part : parts) put(b, part, changed);
   try {
     const Job job = read_job(changed, "A with B's " + alone.part);
-    const StepNumbers after = numbers_of(predict(job), job.system.gpus);
+    const StepNumbers after = numbers_of(with_allocator(job, predict(job)), job.system.gpus);
     alone.step_s = after.step_s - before.step_s;
     alone.needed_bytes = after.needed_bytes - before.needed_bytes;
     for (std::size_t i = 0; i < phase_count; ++i) alone.phases.seconds[i] = after.mean.seconds[i] - before.mean.seconds[i];
@@ -89,7 +90,7 @@ std::vector<PartAlone> parts_alone(const Node& a, const Node& b, const std::vect
   std::vector<PartAlone> parts;
   std::vector<std::string> refused;
   const Job job = read_job(a, "A");
-  const StepNumbers before = numbers_of(predict(job), job.system.gpus);
+  const StepNumbers before = numbers_of(with_allocator(job, predict(job)), job.system.gpus);
   for (const std::string& part : differing_parts(keys)) {
     parts.push_back(with_parts(a, b, {part}, before));
     if (!parts.back().refusal.empty()) refused.push_back(part);

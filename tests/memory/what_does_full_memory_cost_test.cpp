@@ -5,6 +5,7 @@
 
 #include "sim/analytic/predict.hpp"
 #include "sim/compare/compare.hpp"
+#include "sim/compare/difference.hpp"
 #include "sim/memory/allocator_peaks.hpp"
 #include "sim/memory/allocator_time.hpp"
 #include "sim/validate/metric.hpp"
@@ -83,6 +84,22 @@ TEST(FullMemory, IsInWhatIsComparedWithMeasurements) {
   const double step_s = predicted.metrics({{sim::Metric::step_s, 1}}).at(sim::Metric::step_s);
   EXPECT_DOUBLE_EQ(step_s, sim::with_allocator(job, sim::predict(job)).step_s);
   EXPECT_EQ(predicted.step().step_s, sim::predict(job).step_s);
+}
+
+// What changes in the allocator's phase between two jobs is put down to the part that changes it.
+TEST(FullMemory, IsInWhatPartsOfTwoJobsDoAlone) {
+  const sim::Job full = full_job(), roomy = full_job(", memory: 400 GiB");
+  const auto side = [](const sim::Job& job) {
+    return sim::DifferenceSide{"side", job.resolved.document(),
+                               sim::numbers_of(sim::with_allocator(job, sim::predict(job)), job.system.gpus)};
+  };
+  const sim::Difference difference = sim::difference_of(side(full), side(roomy));
+  ASSERT_EQ(difference.parts.size(), 1U);
+  EXPECT_LT(difference.parts.front().phases[Phase::allocator], -1);
+  EXPECT_NEAR(difference.parts.front().step_s, difference.numbers_b.step_s - difference.numbers_a.step_s, 1e-9);
+  const auto change = std::ranges::find(difference.phases, Phase::allocator, &sim::PhaseChange::phase);
+  ASSERT_NE(change, difference.phases.end());
+  EXPECT_NE(change->reason, "");
 }
 
 // Stages wait for the one that retakes most: 16 x 67 GB / 670 GB/s = 1.6 s, of which the other has half a second of its own.
