@@ -340,6 +340,8 @@ Software read_software(const Node& node, const std::string& name) {
   if (software.flat_parameters && software.copies_exchanged)
     node.at("flat_parameters")
         .fail("flat_parameters are not copied out of what was gathered", "flat_parameters: false, or copies_exchanged: false");
+  if (software.gathers_again == workloads::GatheredAgain::adapters && (!software.adapter_units || software.zero3_by_tensor))
+    node.at("gathers_again").fail("no adapter comes by itself that could come again", "adapter_units: true, or gathers_again: none");
   if (software.kernels.widens_pieces && software.kernels.loss_pieces == 1)
     node.at("widens_pieces").fail("widens_pieces changes nothing where the head is one piece", "loss_pieces: 8");
   return software;

@@ -145,6 +145,14 @@ TEST(MalformedStacks, OfOnePieceWhosePiecesAreApart) {
   EXPECT_NE(software_error("step: 5 ms\n", "step: 5 ms\nwidens_pieces: true\n").find("widens_pieces changes nothing"), std::string::npos);
 }
 
+TEST(MalformedStacks, WithoutAdaptersOfTheirOwnThatCouldComeAgain) {
+  const std::string step = "step: 5 ms\n", again = step + "gathers_again: adapters\n";
+  EXPECT_NE(software_error(step, again).find("error: no adapter comes by itself that could come again"), std::string::npos);
+  EXPECT_EQ(software_error(step, again + "adapter_units: true\n"), "accepted");
+  EXPECT_NE(software_error(step, again + "adapter_units: true\nzero3_by_tensor: true\n").find("no adapter comes by itself"),
+            std::string::npos);
+}
+
 TEST(MalformedStacks, LaunchesOfExperts) {
   const std::string step = "step: 5 ms\n";
   EXPECT_EQ(software_error(step, step + "experts: {pairing_kernels: {forward: 0, backward: 7}}\n"), "accepted");
