@@ -106,7 +106,8 @@ void print_comparison(const Comparison& comparison, const ExpectedBands* bands, 
 
 void print_explanation(const Explanation& explanation, bool colour, std::ostream& out) {
   print_answer(explanation.now, out);
-  out << "peaks here count a share for the allocator's cache; predict goes through it tensor by tensor\n";
+  out << "peaks here count a share for the allocator's cache, and steps none of the time that it takes where memory is full; predict goes "
+         "through it tensor by tensor\n";
   print_table(explanation_table(explanation), colour, out);
   if (!explanation.idle.empty()) out << "\nwithout effect here:\n";
   for (const FeatureSwitch& feature : explanation.idle) fmt::print(out, "  {}: {}\n", feature.feature, feature.to);

@@ -140,7 +140,8 @@ TEST(Answers, CompareSaysNoBeyondTheTolerance) {
 
 TEST(Answers, ExplainListsSwitchesBestFirst) {
   const Outcome table = run_program("explain llama3-70b-64-h100");
-  EXPECT_NE(table.out.find("peaks here count a share for the allocator's cache"), std::string::npos);  // predict's peak differs
+  // predict's peak differs, and its step where memory is full.
+  EXPECT_NE(table.out.find("peaks here count a share for the allocator's cache, and steps none of the time"), std::string::npos);
   ASSERT_EQ(table.code, 0) << table.err;
   EXPECT_NE(table.out.find("\nswitch "), std::string::npos) << table.out;
   EXPECT_NE(table.out.find("\nnot possible here:\n"), std::string::npos) << table.out;
