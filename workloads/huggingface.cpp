@@ -247,6 +247,7 @@ void read_windows(Fields& fields, const Family& family, HuggingfaceModel& out) {
     if (from >= model.layers) return;
     size->fail(fmt::format("windows from layer {} on cannot be expressed", from));
   }
+  if (window.full_every == 1) return;  // of all layers, that is none
   model.window = window;
 }
 

@@ -141,6 +141,18 @@ void check_predictions(const Node& node, const Model& model) {
   if (model.mtp > 0 && model.vocab == 0) node.at("mtp").fail("multi-token prediction needs a head, which a model with vocab: 0 has not");
 }
 
+// A window that no layer has.
+void check_window(const Node& node, const Model& model) {
+  if (!model.window) return;
+  for (int layer = 0; layer < model.layers; ++layer) {
+    if (model.windowed(layer)) return;
+  }
+  const Node given = node.at("window");
+  if (!model.any_attention()) given.fail("no layer has attention");
+  given.at("full_every")
+      .fail("every layer with attention attends to the whole sequence", "leave window out, or full_every where all of them have it");
+}
+
 // A letter for each layer, of what a model has.
 void check_pattern(const Node& node, const Model& model) {
   if (model.pattern.empty()) return;
@@ -185,6 +197,7 @@ void check(const Node& node, const Model& model) {
   check_unlike(node, model);
   check_experts(node, model);
   check_predictions(node, model);
+  check_window(node, model);
   if (model.qk_norm && !model.any_attention()) node.at("qk_norm").fail("no layer has queries and keys");
   if (model.heads == 0) return;
   if (model.heads % model.kv_heads != 0) {

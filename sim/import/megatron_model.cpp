@@ -119,6 +119,15 @@ void read_latent_attention(MegatronArguments& arguments, Draft& draft) {
   draft.set("model.mla.v", arguments.whole("v-head-dim", 128));
 }
 
+// --window-attn-skip-freq: the last of so many layers has no window.
+int full_layers(const config::Node& every) {
+  const auto pattern = read_layer_pattern(every);
+  if (pattern.every > 0 && pattern.ones.empty()) return pattern.every;
+  const auto full = full_every(pattern.ones);
+  if (!full) every.fail("windows must leave out the last of every so many layers", "for example 6");
+  return *full;
+}
+
 // --window-size left,right: so many tokens before the one that attends.
 void read_windows(MegatronArguments& arguments, Draft& draft) {
   const auto size = arguments.take("window-size");
@@ -130,13 +139,10 @@ void read_windows(MegatronArguments& arguments, Draft& draft) {
   if (left.empty() || left.size() > 8 || left.find_first_not_of("0123456789") != std::string::npos) {
     size->fail("window-size is two numbers, the first of them 0 or more", "for example 127,0");
   }
+  const int full = every ? full_layers(*every) : 0;
+  if (full == 1) return draft.infer("window-attn-skip-freq leaves every layer out: all attend to the whole sequence");
   draft.set("model.window.tokens", std::stoll(left) + 1);
-  if (!every) return;
-  const auto pattern = read_layer_pattern(*every);
-  if (pattern.every > 0 && pattern.ones.empty()) return draft.set("model.window.full_every", pattern.every);
-  const auto full = full_every(pattern.ones);
-  if (!full) every->fail("windows must leave out the last of every so many layers", "for example 6");
-  draft.set("model.window.full_every", *full);
+  if (every) draft.set("model.window.full_every", full);
 }
 
 void read_experts(MegatronArguments& arguments, Draft& draft) {

@@ -118,6 +118,23 @@ TEST(HuggingfaceModels, StatesInFp32AreForServing) {
   EXPECT_EQ(std::ranges::count(read("float32").unread, "mamba_ssm_cache_dtype"), 0);
 }
 
+// Of a pattern of one layer the last is every one, which attends to the whole sequence.
+TEST(HuggingfaceModels, WindowsOfNoLayerAreNone) {
+  const auto windows = [](const std::string& pattern) {
+    return read_huggingface_config(
+               config::Node::load_text(
+                   "{architectures: [Gemma3ForCausalLM], model_type: gemma3_text, hidden_size: 64, intermediate_size: 256, "
+                   "num_attention_heads: 4, num_key_value_heads: 4, head_dim: 16, num_hidden_layers: 6, vocab_size: 1000, sliding_window: "
+                   "8, sliding_window_pattern: " +
+                       pattern + "}",
+                   "config.json"),
+               "m")
+        .model.window.has_value();
+  };
+  EXPECT_TRUE(windows("2"));
+  EXPECT_FALSE(windows("1"));
+}
+
 TEST(HuggingfaceModels, TheTextPartStandsForItself) {
   const HuggingfaceModel gemma = read_huggingface_config(
       config::Node::load_text(
