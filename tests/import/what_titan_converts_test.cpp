@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <tuple>
 
 #include "sim/job/job.hpp"
 #include "tests/import/import_file.hpp"
@@ -74,6 +75,22 @@ TEST(TitanConverters, HaveARecipeOrGatherByTensor) {
   EXPECT_THROW(titan(dense, "[\"float8\"]",
                      "[float8]\nenable_fsdp_float8_all_gather = true\n[quantize.linear.float8]\nenable_fsdp_float8_all_gather = false\n"),
                config::InputError);
+}
+
+// Blocks and the loss are compiled apart; the stacks have the loss as it usually is, and the job the rest.
+TEST(TitanCompiles, BlocksAndTheLossApart) {
+  const auto stack = [](const std::string& model, const std::string& compile) { return titan(model, "[]", "[compile]\n" + compile); };
+  const std::string all = "enable = true\n", blocks = all + "components = [\"model\"]\n", loss = all + "components = [\"loss\"]\n";
+  expect(stack(dense, all), {{"software", "torchtitan"}});
+  expect(stack(dense, ""), {{"software", "torchtitan-eager"}});
+  expect(stack(experts, all), {{"software", "torchtitan-2025"}});
+  expect(stack(experts, loss), {{"software", "torchtitan-2025-eager"}});
+  for (const auto& [model, compile, compiled, name] : {std::tuple{dense, blocks, "false", "torchtitan (changed)"},
+                                                       {dense, loss, "true", "torchtitan-eager (changed)"},
+                                                       {experts, blocks, "false", "torchtitan-2025 (changed)"},
+                                                       {experts, std::string(), "false", "torchtitan-2025-eager (changed)"}}) {
+    expect(stack(model, compile), {{"software.name", name}, {"software.fusions.cross_entropy", compiled}});
+  }
 }
 
 }  // namespace
