@@ -20,8 +20,9 @@ std::string chosen_plan(const ServingJob& job, const ServingTuning& tuning) {
     if (job.tune && !job.tune->precisions.empty()) {
       const workloads::ServingPrecision& precision = pool.plan.precision;
       const std::string attention = precision.attention ? fmt::format(", attention: {}", name_of(*precision.attention)) : "";
-      node.set("precision", fmt::format("{{compute: {}, weights: {}, kv: {}{}}}", name_of(pool.wanted), name_of(precision.weights),
-                                        name_of(precision.kv), attention));
+      const std::string state = job.model.mixer ? fmt::format(", state: {}", name_of(precision.state)) : "";
+      node.set("precision", fmt::format("{{compute: {}, weights: {}, kv: {}{}{}}}", name_of(pool.wanted), name_of(precision.weights),
+                                        name_of(precision.kv), state, attention));
     }
     node.set("limits", fmt::format("{{sequences: {}, tokens: {}}}", pool.habits.sequences, pool.habits.tokens));
     if (pool.longest_prompt > 0) node.set("longest_prompt", std::to_string(pool.longest_prompt));

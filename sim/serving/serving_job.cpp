@@ -53,8 +53,15 @@ void refuse_states_alone(const Node& where, const workloads::Model& model) {
 }
 
 // Another state would be kept beside that of the model.
-void refuse_mixers(const Node& draft, const workloads::Model& model) {
+void refuse_draft(const Node& draft, const workloads::Model& model) {
   if (model.mixer) draft.fail(fmt::format("model {} has mixers: it proposes no tokens here", config::shown(model.name)));
+  refuse_states_alone(draft, model);
+}
+
+// bf16 stands in every resolved job.
+void refuse_state_format(const Node& precision, const workloads::ServingPrecision& given, const workloads::Model& model) {
+  if (model.mixer || given.state == DType::bf16) return;
+  precision.at("state").fail(fmt::format("model {} has no mixers, whose states this is of", config::shown(model.name)));
 }
 
 void read_model_of(Reading& reading, const Node& node, const Node& models) {
@@ -158,7 +165,7 @@ void read_speculation(Pool& pool, const SpeculationDocument& given, const Servin
                "leave draft out: tokens are proposed by a rule or by heads of the model");
   const Part part = find_part(draft, model_part);
   pool.draft = std::make_shared<const workloads::Model>(workloads::read_model(part.node, part.name));
-  refuse_mixers(draft, *pool.draft);
+  refuse_draft(draft, *pool.draft);
   if (pool.draft->vocab != job.model.vocab)
     draft.fail(fmt::format("a model that proposes tokens has the same vocabulary: {} has {}, {} has {}", pool.draft->name,
                            pool.draft->vocab, job.model.name, job.model.vocab));
@@ -172,6 +179,13 @@ void note_integers(ServingJob& job, const std::string& who, const Node& precisio
     const std::string note = fmt::format("{}: {} counts as {}, which is as wide", who, integers, floats);
     if (named.contains(integers) && std::ranges::find(job.notes, note) == job.notes.end()) job.notes.push_back(note);
   }
+}
+
+// Of a plan that can be: states make pages larger.
+void check_kv_tokens(const Pool& pool, const Node& node) {
+  const int page = page_tokens(pool.plan, pool.habits, pool.speculation.tokens);
+  if (pool.kv_tokens > 0 && pool.kv_tokens < page)
+    node.at("kv_tokens").fail(fmt::format("a cache of {} tokens has no page of {}", pool.kv_tokens, page));
 }
 
 // What a sequence takes whatever its length.
@@ -200,8 +214,6 @@ Pool read_pool(Reading& reading, const std::string& name, const Node& node, cons
   pool.habits = habits_of(given, engine.habits);
   check_overflow(pool, node);
   pool.kv_tokens = given.kv_tokens;
-  if (pool.kv_tokens > 0 && pool.kv_tokens < pool.habits.page)
-    node.at("kv_tokens").fail(fmt::format("a cache of {} tokens has no page of {}", pool.kv_tokens, pool.habits.page));
   pool.prefix_cache = given.prefix_cache;
   if (pool.prefix_cache) check_prefix_cache(pool, job.model, node);
   pool.longest_prompt = given.longest_prompt;
@@ -228,11 +240,15 @@ Pool read_pool(Reading& reading, const std::string& name, const Node& node, cons
     job.notes.push_back(fmt::format("pool {}: {} has no products in {}: they are computed in {}, weights keep their width", pool.name,
                                     job.parts[pool.part].gpu.name, name_of(pool.wanted), name_of(pool.plan.precision.compute)));
   }
-  if (const auto precision = node.find("precision")) note_integers(job, "pool " + pool.name, *precision);
+  if (const auto precision = node.find("precision")) {
+    refuse_state_format(*precision, given.precision, job.model);
+    note_integers(job, "pool " + pool.name, *precision);
+  }
   if (given.graphs && pool.role == Role::prefill)
     job.notes.push_back(fmt::format("pool {}: graphs change nothing, since it decodes nothing", pool.name));
   if (const auto speculative = node.find("speculative")) read_speculation(pool, given.speculative, job, *speculative);
   check_plan(job, pool, node);
+  check_kv_tokens(pool, node);
   note_states(job, pool);
   return pool;
 }
@@ -307,7 +323,11 @@ void read_tune(ServingJob& job, const Node& tune) {
   job.tune = read_serving_tune(tune, job);
   const auto given = tune.find("precision");
   if (!given) return;
-  for (const Node& precision : given->is_sequence() ? given->items() : std::vector<Node>{*given}) note_integers(job, "tune", precision);
+  const std::vector<Node> all = given->is_sequence() ? given->items() : std::vector<Node>{*given};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    refuse_state_format(all[i], job.tune->precisions[i], job.model);
+    note_integers(job, "tune", all[i]);
+  }
 }
 
 // Instances that send between nodes, beside caches that are handed over.

@@ -191,10 +191,10 @@ class Finding {
     for (std::size_t i = 0; i < job_.pools.size(); ++i) {
       const InstanceRules& rules = deployment_.pools[i].rules;
       const double tokens = load.input + (rules.role == Role::prefill ? 0 : load.output),
-                   room = static_cast<double>(rules.usable_pages() * rules.page - rules.state_tokens());
-      if (tokens > room)
-        return fmt::format("pool {}: a request of {:.0f} tokens does not fit into an instance's cache of {:.0f}", job_.pools[i].name,
-                           tokens, room);
+                   room = static_cast<double>(rules.usable_pages() * rules.page), states = static_cast<double>(rules.state_tokens());
+      if (tokens + states > room)
+        return fmt::format("pool {}: a request of {:.0f} tokens{} does not fit into an instance's cache of {:.0f}", job_.pools[i].name,
+                           tokens, states > 0 ? fmt::format(", and states as large as {:.0f} more,", states) : "", room);
     }
     return "";
   }

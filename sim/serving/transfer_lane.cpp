@@ -39,8 +39,12 @@ double pieces_per_token(const ServingJob& job, const TransferLane& lane) {
   return kinds * most / lane.page;
 }
 
-// The first difference that an engine does not make fit.
+// The first difference that an engine does not make fit. States cross as they are kept.
 std::string not_aligned(const KvSide& sender, const KvSide& receiver, const Pool& from, const Pool& to) {
+  const workloads::DType sent = from.plan.precision.state, kept = to.plan.precision.state;
+  if (from.plan.model.mixer && sent != kept)
+    return fmt::format("states of mixers are handed over as they are: pool {} keeps them in {}, pool {} in {} (precision: state)",
+                       from.name, name_of(sent), to.name, name_of(kept));
   if (from.habits.cannot_align.empty() && to.habits.cannot_align.empty()) return "";
   for (const std::string& name : KvAlignmentRegistry::names()) {
     const std::vector<KvAlignmentWork> ways = KvAlignmentRegistry::get(name).ways(sender, receiver);
@@ -106,7 +110,8 @@ TransferLane transfer_lane(const ServingJob& job, std::size_t from_pool, std::si
 }
 
 std::optional<TransferLane> hand_over_refused(const ServingJob& job) {
-  if (std::ranges::all_of(job.pools, [](const Pool& pool) { return pool.habits.cannot_align.empty(); })) return std::nullopt;
+  if (!job.model.mixer && std::ranges::all_of(job.pools, [](const Pool& pool) { return pool.habits.cannot_align.empty(); }))
+    return std::nullopt;
   for (std::size_t from = 0; from < job.pools.size(); ++from) {
     for (std::size_t to = from + 1; to < job.pools.size(); ++to) {
       if (job.pools[from].role != Role::prefill || job.pools[to].role != Role::decode) continue;

@@ -8,7 +8,10 @@
 
 #include "both_ways.hpp"
 #include "config/data_dir.hpp"
+#include "sim/kind/job_kind.hpp"
 #include "sim/serving/capacity.hpp"
+#include "sim/serving/serving_report.hpp"
+#include "sim/serving/tune.hpp"
 #include "workloads/serving/kv_layout.hpp"
 
 namespace rehearse::tests {
@@ -225,6 +228,29 @@ TEST(States, stand_beside_all_weights) {
     const sim::ServingJob job = hybrid_job("all: {role: both}", some_load, name);
     EXPECT_NEAR(deploy(job).pools.front().memory.weights / (2 * count_parameters(job.model).total), 1, 1e-3) << name;
   }
+}
+
+// What is tuned is written as a job that keeps them so; sides that would keep them unlike one another are no deployment.
+TEST(States, are_tuned_alike_on_both_sides) {
+  sim::KindRequest request;
+  request.name = "job";
+  request.document = config::Node::load_text(
+      "model: nemotron-h-8b\ncluster: dgx-h100-ndr400\nsoftware: vllm\nserving:\n  pools: {p: {role: prefill}, d: {role: decode}}\n"
+      "  load: {arrivals: {poisson: 2 /s}, input: 2048, output: 64, requests: 200}\n  slo: {ttft: 1 s, tpot: 40 ms}\n"
+      "tune: {inventory: 4, tp: [1], confirm: 1, precision: [{state: fp32}, {state: fp16}]}\n",
+      "job.yaml");
+  request.progress = [](double) {};
+  const sim::KindAnswer answer = sim::JobKindRegistry::get("serving").answer("tune", request);
+  const auto& report = answer.report.get<sim::ServingReport>();
+  int apart = 0;
+  for (const sim::TunedDeployment& one : report.tuning->best) {
+    apart += one.pools.size() > 1 ? 1 : 0;
+    for (const sim::Pool& pool : one.pools) EXPECT_EQ(pool.plan.precision.state, one.pools.front().plan.precision.state);
+  }
+  EXPECT_GT(apart, 0);
+  ASSERT_TRUE(report.tuning->chosen);
+  const sim::ServingJob plan = sim::read_serving_job(config::Node::load_text(report.plan_yaml, "plan.yaml"), "plan");
+  EXPECT_EQ(plan.pools.front().plan.precision.state, report.tuning->best[*report.tuning->chosen].pools.front().plan.precision.state);
 }
 
 }  // namespace

@@ -105,6 +105,7 @@ Json pools_json(const std::vector<Pool>& all) {
           {{"compute", name_of(pool.wanted)}, {"weights", name_of(pool.plan.precision.weights)}, {"kv", name_of(pool.plan.precision.kv)}}},
          {"sequences", pool.habits.sequences},
          {"tokens", pool.habits.tokens}});
+    if (pool.plan.model.mixer) pools.back()["precision"]["state"] = name_of(pool.plan.precision.state);
     if (pool.longest_prompt > 0) pools.back()["longest_prompt"] = pool.longest_prompt;
   }
   return pools;

@@ -46,6 +46,8 @@ std::string plan_of_pool(const Pool& pool, const std::vector<TunedDeployment>& a
   if (varies(all, pool.role, [](const Pool& one) { return std::tuple(one.wanted, one.plan.precision.weights, one.plan.precision.kv); })) {
     text += fmt::format(" {}/{}/{}", name_of(pool.wanted), name_of(pool.plan.precision.weights), name_of(pool.plan.precision.kv));
   }
+  if (varies(all, pool.role, [](const Pool& one) { return one.plan.precision.state; }))
+    text += fmt::format(" states {}", name_of(pool.plan.precision.state));
   if (varies(all, pool.role, [](const Pool& one) { return one.habits.sequences; }))
     text += fmt::format(" sequences {}", pool.habits.sequences);
   if (varies(all, pool.role, [](const Pool& one) { return one.habits.tokens; })) text += fmt::format(" tokens {}", pool.habits.tokens);
