@@ -67,10 +67,10 @@ TEST(BadServingJobsAreRefused, about_layers_without_a_cache) {
   apart.replace(apart.find("role: decode"), 12, "role: decode, precision: {state: fp32}");
   expect_refused(apart, "job.yaml:6:", "handed over as they are: pool all keeps them in bf16, pool d in fp32");
   refused("nemotron-h-8b", ", kv_tokens: 500", "job.yaml:6:", "a cache of 500 tokens has no page of 528");
-  refused("llama3-8b", ", precision: {state: fp32}", "job.yaml:6:", "model 'llama3-8b' has no mixers, whose states this is of");
+  expect_refused(with("kv: bf16", "kv: bf16, state: fp32"), "job.yaml:6:", "model 'llama3-8b' has no mixers, whose states this is of");
   expect_refused(std::string(small_job) + "tune: {precision: [{}, {state: fp16}]}\n",
                  "job.yaml:8:", "model 'llama3-8b' has no mixers, whose states this is of");
-  EXPECT_EQ(refusal(with("role: both", "role: both, precision: {state: bf16}")), "accepted");  // as resolved jobs have it
+  EXPECT_EQ(refusal(with("kv: bf16", "kv: bf16, state: bf16")), "accepted");  // as resolved jobs have it
   refused("llama3-8b",
           ", overflow: reserve, speculative: {tokens: 2, acceptance: 0.5, draft: {name: small, layers: 2, hidden: 64, heads: 0, ffn: 64, "
           "activation: gelu, vocab: 128256}}",
