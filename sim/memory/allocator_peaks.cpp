@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/memory/allocator_time.hpp"
+#include "sim/memory/nearest_known.hpp"
 #include "sim/memory/stage_trainings.hpp"
 #include "workloads/routing.hpp"
 
@@ -23,6 +24,10 @@ struct AllocatorTrainings::Impl {
       : job(its_job),
         compiled(its_compiled),
         uneven(job.workload.model.moe && !workloads::RoutingRegistry::get(job.workload.experts.routing).even()) {}
+
+  explicit Impl(std::unique_ptr<const NearestKnown> stands_in) : Impl(stands_in->job, stands_in->compiled) {
+    nearest = std::move(stands_in);
+  }
 
   const TriedStage& tried(int stage) { return stages.try_emplace(stage, job, compiled, stage).first->second; }
 
@@ -49,7 +54,7 @@ struct AllocatorTrainings::Impl {
     under_way.reset();
   }
 
-  void add_to(RankMemory& rank) {
+  void train(RankMemory& rank) {
     // The stack's own figures, which verdicts were fitted to, say what is needed.
     const bool formula_decides = job.system.software.memory.habits.order == workloads::TensorOrder::nanotron;
     rank.cache_simulated = true;
@@ -68,6 +73,23 @@ struct AllocatorTrainings::Impl {
     rank.retaken_bytes = within.retaken;
   }
 
+  // Beyond a rank's own tensors a cache as that of the nearest model, in the room that what is not of that model leaves of the GPU: so
+  // a model with more in it never needs less.
+  void add_to(RankMemory& rank) {
+    if (!nearest) return train(rank);
+    RankMemory like = nearest->memory.ranks[static_cast<std::size_t>(rank.stage)];
+    like.capacity_bytes -= rank.peak_bytes() - like.peak_bytes();
+    train(like);
+    take_cache(like, rank);
+  }
+
+  static void take_cache(const RankMemory& from, RankMemory& rank) {
+    rank.cache_simulated = true;
+    rank.cached_bytes = from.cached_bytes;
+    rank.stuck_bytes = from.stuck_bytes;
+    rank.retaken_bytes = from.retaken_bytes;
+  }
+
   // Of a stage's ranks with tokens of their own the fullest is trained; the others are taken to keep as much.
   void add_to(MemoryResult& memory) {
     std::map<int, RankMemory*> fullest;
@@ -81,15 +103,10 @@ struct AllocatorTrainings::Impl {
     }
     if (!uneven) return;
     for (const auto& [stage, most] : fullest) add_to(*most);
-    for (RankMemory& rank : memory.ranks) {
-      const RankMemory& most = *fullest.at(rank.stage);
-      rank.cache_simulated = true;
-      rank.cached_bytes = most.cached_bytes;
-      rank.stuck_bytes = most.stuck_bytes;
-      rank.retaken_bytes = most.retaken_bytes;
-    }
+    for (RankMemory& rank : memory.ranks) take_cache(*fullest.at(rank.stage), rank);
   }
 
+  std::unique_ptr<const NearestKnown> nearest;  // of which job and compiled are, where the order of the job's own tensors is not known
   const Job& job;
   const workloads::Compiled& compiled;
   std::map<int, TriedStage> stages;
@@ -99,13 +116,21 @@ struct AllocatorTrainings::Impl {
 };
 
 AllocatorTrainings::AllocatorTrainings(const Job& job) : job_(job) {
-  if (!knows_tensors(job.workload, job.system.software.memory.habits)) return;
-  own_ = std::make_unique<const workloads::Compiled>(workloads::compile(job.workload));
-  impl_ = std::make_unique<Impl>(job, *own_);
+  if (knows_tensors(job.workload, job.system.software.memory.habits)) {
+    own_ = std::make_unique<const workloads::Compiled>(workloads::compile(job.workload));
+    impl_ = std::make_unique<Impl>(job, *own_);
+  } else if (auto nearest = nearest_known(job)) {
+    impl_ = std::make_unique<Impl>(std::move(nearest));
+  }
 }
 
-AllocatorTrainings::AllocatorTrainings(const Job& job, const workloads::Compiled& compiled)
-    : job_(job), impl_(knows_tensors(job.workload, job.system.software.memory.habits) ? std::make_unique<Impl>(job, compiled) : nullptr) {}
+AllocatorTrainings::AllocatorTrainings(const Job& job, const workloads::Compiled& compiled) : job_(job) {
+  if (knows_tensors(job.workload, job.system.software.memory.habits)) {
+    impl_ = std::make_unique<Impl>(job, compiled);
+  } else if (auto nearest = nearest_known(job)) {
+    impl_ = std::make_unique<Impl>(std::move(nearest));
+  }
+}
 
 AllocatorTrainings::~AllocatorTrainings() = default;
 

@@ -1,0 +1,22 @@
+#include "sim/memory/nearest_known.hpp"
+
+#include <utility>
+
+#include "sim/memory/predicted.hpp"
+#include "sim/memory/unit_tensors.hpp"
+
+namespace rehearse::sim {
+
+std::unique_ptr<const NearestKnown> nearest_known(const Job& job) {
+  Job nearest = job;
+  workloads::Model& model = nearest.workload.model;
+  model.post_norms = false;
+  model.mtp = 0;
+  if (model.moe) model.biases = model.clamps_gate = false;
+  if (!knows_tensors(nearest.workload, nearest.system.software.memory.habits)) return nullptr;
+  workloads::Compiled compiled = workloads::compile(nearest.workload);
+  MemoryResult memory = predicted_memory(nearest, compiled);
+  return std::make_unique<const NearestKnown>(NearestKnown{std::move(nearest), std::move(compiled), std::move(memory)});
+}
+
+}  // namespace rehearse::sim
