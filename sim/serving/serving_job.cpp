@@ -58,12 +58,6 @@ void refuse_draft(const Node& draft, const workloads::Model& model) {
   refuse_states_alone(draft, model);
 }
 
-// bf16 stands in every resolved job.
-void refuse_state_format(const Node& precision, const workloads::ServingPrecision& given, const workloads::Model& model) {
-  if (model.mixer || given.state == DType::bf16) return;
-  precision.at("state").fail(fmt::format("model {} has no mixers, whose states this is of", config::shown(model.name)));
-}
-
 void read_model_of(Reading& reading, const Node& node, const Node& models) {
   Part part = find_part(node, model_part, models);
   for (const char* key : bookkeeping) {
@@ -171,8 +165,10 @@ void read_speculation(Pool& pool, const SpeculationDocument& given, const Servin
                            pool.draft->vocab, job.model.name, job.model.vocab));
 }
 
-// Integers are counted as floats of their width (pool_keys.cpp).
-void note_integers(ServingJob& job, const std::string& who, const Node& precision) {
+// Integers are counted as floats of their width (pool_keys.cpp). bf16 of states stands in every resolved job.
+void check_formats(ServingJob& job, const std::string& who, const Node& precision, const workloads::ServingPrecision& given) {
+  if (!job.model.mixer && given.state != DType::bf16)
+    precision.at("state").fail(fmt::format("model {} has no mixers, whose states this is of", config::shown(job.model.name)));
   std::set<std::string> named;
   for (const std::string& key : precision.keys()) named.insert(precision.at(key).as_string());
   for (const auto& [integers, floats] : {std::pair{"int8", "fp8"}, std::pair{"int4", "fp4"}}) {
@@ -240,10 +236,7 @@ Pool read_pool(Reading& reading, const std::string& name, const Node& node, cons
     job.notes.push_back(fmt::format("pool {}: {} has no products in {}: they are computed in {}, weights keep their width", pool.name,
                                     job.parts[pool.part].gpu.name, name_of(pool.wanted), name_of(pool.plan.precision.compute)));
   }
-  if (const auto precision = node.find("precision")) {
-    refuse_state_format(*precision, given.precision, job.model);
-    note_integers(job, "pool " + pool.name, *precision);
-  }
+  if (const auto precision = node.find("precision")) check_formats(job, "pool " + pool.name, *precision, given.precision);
   if (given.graphs && pool.role == Role::prefill)
     job.notes.push_back(fmt::format("pool {}: graphs change nothing, since it decodes nothing", pool.name));
   if (const auto speculative = node.find("speculative")) read_speculation(pool, given.speculative, job, *speculative);
@@ -324,10 +317,7 @@ void read_tune(ServingJob& job, const Node& tune) {
   const auto given = tune.find("precision");
   if (!given) return;
   const std::vector<Node> all = given->is_sequence() ? given->items() : std::vector<Node>{*given};
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    refuse_state_format(all[i], job.tune->precisions[i], job.model);
-    note_integers(job, "tune", all[i]);
-  }
+  for (std::size_t i = 0; i < all.size(); ++i) check_formats(job, "tune", all[i], job.tune->precisions[i]);
 }
 
 // Instances that send between nodes, beside caches that are handed over.
