@@ -64,7 +64,7 @@ TEST(AdaptedTensors, ForwardLeavesWhatTheFormulaCountsAndBackwardLeavesNothing) 
     }
   }
   follow_adapted_units(adapted_job("dropout: 0.1", "optimizer: {sharding: none}\n" + peft_stack("frozen_inputs: false")));
-  follow_adapted_units(adapted_job("dropout: 0", by_zero3 + "software: fsdp-qlora"));  // keys and values copied for every head
+  follow_adapted_units(adapted_job("dropout: 0", std::string(by_zero3) + "software: fsdp-qlora"));  // keys and values copied for every head
   const sim::Job held = adapted_job("dropout: 0.1", by_zero3 + peft_stack("frozen_inputs: true"));
   EXPECT_FALSE(sim::knows_tensors(held.workload, held.system.software.memory.habits));
 }
