@@ -8,7 +8,10 @@
 #include "config/input_error.hpp"
 #include "sim/report/page/chart.hpp"
 #include "sim/report/page/page.hpp"
+#include "sim/report/page/step_results.hpp"
+#include "sim/report/page/style.hpp"
 #include "tests/report/hand_made.hpp"
+#include "workloads/phase.hpp"
 
 namespace rehearse::sim::page {
 namespace {
@@ -43,6 +46,13 @@ TEST(Numbers, AreWrittenForPeople) {
   EXPECT_EQ(in_words(39.8123, Unit::plain), "39.81");
   EXPECT_EQ(in_words(0.9035, Unit::percent), "90.35 %");
   EXPECT_EQ(in_words(-1e-9, Unit::percent), "0.00 %");
+}
+
+TEST(Style, HasAColourForEveryPhase) {
+  for (const workloads::PhaseNames& phase : workloads::phase_names) {
+    const std::string rule = "." + css_of_words(std::string(phase.name)) + " { --c: ";
+    EXPECT_NE(style.find(rule), std::string_view::npos) << rule;
+  }
 }
 
 TEST(Ticks, AreRoundAndInside) {

@@ -45,7 +45,7 @@ svg text { fill: var(--ink); font-size: 11px; } text.end { text-anchor: end; } t
 .key { display: inline-block; width: 12px; height: 12px; border-radius: 3px; margin-right: 6px; vertical-align: -1px; }
 .c-compute { --c: #2f6fb3; } .c-recompute { --c: #86b6e4; } .c-exposed-tp { --c: #d9822b; } .c-exposed-cp { --c: #e6b84c; }
 .c-exposed-ep { --c: #c04f7c; } .c-exposed-pp { --c: #8a63c9; } .c-exposed-dp { --c: #2f9a78; } .c-exposed-offload { --c: #6b7a86; }
-.c-optimizer { --c: #9a7b4f; } .c-bubble { --c: var(--bubble); } .c-waiting { --c: var(--waiting); }
+.c-optimizer { --c: #9a7b4f; } .c-allocator { --c: #b3261e; } .c-bubble { --c: var(--bubble); } .c-waiting { --c: var(--waiting); }
 .c-0 { --c: #2f6fb3; } .c-1 { --c: #d9822b; } .c-2 { --c: #2f9a78; } .c-3 { --c: #c04f7c; } .c-4 { --c: #8a63c9; } .c-5 { --c: #e6b84c; }
 .c-6 { --c: #6b7a86; } .c-7 { --c: #9a7b4f; } .c-8 { --c: #86b6e4; } .c-9 { --c: #b3261e; } .c-10 { --c: var(--waiting); } .c-11 { --c: var(--bubble); }
 table.heat { border-collapse: separate; border-spacing: 2px; } .heat th, .heat td { border: 0; padding: 4px 8px; } .heat td { background: var(--c); }
