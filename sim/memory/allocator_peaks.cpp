@@ -116,18 +116,19 @@ struct AllocatorTrainings::Impl {
 };
 
 AllocatorTrainings::AllocatorTrainings(const Job& job) : job_(job) {
-  if (knows_tensors(job.workload, job.system.software.memory.habits)) {
+  if (knows_tensors(job.workload, job.system.software.memory.habits))
     own_ = std::make_unique<const workloads::Compiled>(workloads::compile(job.workload));
-    impl_ = std::make_unique<Impl>(job, *own_);
-  } else if (auto nearest = nearest_known(job)) {
-    impl_ = std::make_unique<Impl>(std::move(nearest));
-  }
+  train_on(own_.get());
 }
 
 AllocatorTrainings::AllocatorTrainings(const Job& job, const workloads::Compiled& compiled) : job_(job) {
-  if (knows_tensors(job.workload, job.system.software.memory.habits)) {
-    impl_ = std::make_unique<Impl>(job, compiled);
-  } else if (auto nearest = nearest_known(job)) {
+  train_on(knows_tensors(job.workload, job.system.software.memory.habits) ? &compiled : nullptr);
+}
+
+void AllocatorTrainings::train_on(const workloads::Compiled* known) {
+  if (known != nullptr) {
+    impl_ = std::make_unique<Impl>(job_, *known);
+  } else if (auto nearest = nearest_known(job_)) {
     impl_ = std::make_unique<Impl>(std::move(nearest));
   }
 }

@@ -56,6 +56,7 @@ class AllocatorTrainings {
 
  private:
   struct Impl;
+  void train_on(const workloads::Compiled* known);  // none where the order of the job's own tensors is not
   const Job& job_;
   std::unique_ptr<const workloads::Compiled> own_;
   std::unique_ptr<Impl> impl_;  // none where the order of tensors is not known

@@ -16,6 +16,8 @@ namespace rehearse::sim {
 
 // Seconds of a step.
 [[nodiscard]] double retaking_s(const Job& job, double retaken_bytes);
+// Of the rank that takes longest, for which the others wait.
+[[nodiscard]] double longest_retaking_s(const Job& job, const MemoryResult& memory);
 
 // Makes the step longer by what its memory says, as its allocator phase; stages that have less of it have a bubble more. The seconds.
 double add_allocator_time(const Job& job, StepResult& step);

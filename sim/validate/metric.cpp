@@ -129,9 +129,7 @@ const MemoryResult& Predicted::with_allocator() {
 double Predicted::allocator_s() {
   constexpr double may_fill = 0.5;  // of the memory; of nanotron's runs that retake any, the emptiest needs 0.64 by the formula
   if (needed_share() < may_fill) return 0;
-  double longest_s = 0;
-  for (const RankMemory& rank : with_allocator().ranks) longest_s = std::max(longest_s, retaking_s(job_, rank.retaken_bytes));
-  return longest_s;
+  return longest_retaking_s(job_, with_allocator());
 }
 
 double Predicted::moments_bytes(int stage) {
