@@ -34,6 +34,7 @@ struct Operator {
   double times = 1;                                // it takes so many times what the GPU's file says
   GroupedKernel grouped = GroupedKernel::library;  // gemm: of rows sorted by expert, by this kernel
   bool captured = false;                           // in a graph that is replayed: the host issues nothing
+  bool batched = false;                            // gemm: one for each head of a sequence (unfused attention)
   bool whole = false;                              // gemm: router or head, whose weights have 16 bits in checkpoints of any width
   bool eager = false;                              // memory-bound kernels of PyTorch's own operators, one after another
 };

@@ -227,6 +227,7 @@ struct KernelFusions {
   bool adopts_gradients = false;        // the first micro-batch's gradients become what later ones are added to
   bool whole_logits = false;            // gathered over tp: every rank computes the loss of the whole vocabulary
   bool whole_head = false;              // every rank of tp has the whole table and head, and computes all of the logits and the loss
+  int vocab_multiple = 128;             // words that the vocabulary is padded to whole multiples of, for each rank of tp
   bool remakes_logits = false;          // the loss keeps no logits: backward computes them again
   int loss_pieces = 1;                  // head and loss work on so many parts of the tokens one after another, forward and backward at once
   bool widens_pieces = false;           // each part's gradient of the table is cast to fp32 and added to the sum by operators

@@ -16,6 +16,7 @@ struct Ceiling {
   workloads::OperatorClass cls = workloads::OperatorClass::gemm;
   double flops_per_s = 0;  // infinity for classes that only move memory
   double memory_bytes_per_s = 0;
+  double unaligned = 1;  // of flops_per_s, what is left of it to a linear layer whose rows are not aligned
 };
 
 class CostModelFactory {

@@ -85,7 +85,7 @@ DType of_peak(const Gpu& gpu, OperatorClass cls, DType type) {
 Ceiling ceiling_of(const config::Node& node, const Gpu& gpu, OperatorClass cls, DType type) {
   const auto peak = gpu.peak_flops_per_s.find(of_peak(gpu, cls, type));
   if (peak == gpu.peak_flops_per_s.end()) node.fail_at_key("the GPU has no peak for " + std::string(name_of(type)));
-  return {cls, peak->second, gpu.memory_bytes_per_s};
+  return {cls, peak->second, gpu.memory_bytes_per_s, gpu.unaligned_share};
 }
 
 void read_precisions(Table& table, const config::Node& node, const ClassName& description, const Gpu& gpu) {
@@ -114,7 +114,8 @@ void read_stand_ins(Table& table, const config::Node& node, OperatorClass cls, c
   for (const auto& [type, peak] : gpu.peak_flops_per_s) {
     const auto other = stand_in(type);
     if (!other || table.has(cls, type)) continue;
-    if (const auto entry = node.find(name_of(*other))) table.add(cls, type, read_model(*entry, {cls, peak, gpu.memory_bytes_per_s}));
+    if (const auto entry = node.find(name_of(*other)))
+      table.add(cls, type, read_model(*entry, {cls, peak, gpu.memory_bytes_per_s, gpu.unaligned_share}));
   }
   if (cls != OperatorClass::attention) return;
   // Where the file has no line for 8 or 4 bits softmax takes as long as ever, and so does all of it.

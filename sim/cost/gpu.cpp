@@ -150,6 +150,9 @@ const Keys<Gpu>& gpu_keys() {
       K("retaking", &Gpu::retaking_bytes_per_s, config::quantity(Dimension::bandwidth, 1e6),
         "At which its driver takes memory back from PyTorch's allocator and hands it out again, where memory is full."),
       K("eager", &Gpu::eager_share, config::number(0.1, 1), "Of the rate of memory-bound kernels, what PyTorch's own operators reach."),
+      K("unaligned", &Gpu::unaligned_share, config::number(0.01, 1),
+        "Of the rate of a linear layer's products, what those reach whose rows are no whole multiples of 16 bytes.")
+          .otherwise("NVIDIA 0.36, others 1", [](Gpu& gpu) { gpu.unaligned_share = gpu.vendor == "nvidia" ? gpu.unaligned_share : 1; }),
       K("peak", peak_keys().shape(), read_peaks, {}, "By precision.").required(),
       K(
           "contention", contention_keys().shape(), [](const Node& node, Gpu& gpu) { contention_keys().read(node, gpu); }, {},

@@ -57,6 +57,9 @@ struct Gpu {
   // Fitted to the four steps of nanotron's sweep on H100 (fitted half) that do so: 1.5 to 2 ms for each GiB and rank. No benchmark by size
   // was found; GPUs of other vendors as well (assumption).
   double retaking_bytes_per_s = 670e9;
+  // Of the rate of a linear layer's products, what those reach whose rows are no whole multiples of 16 bytes. NVIDIA's others: the
+  // geometric mean of A100's and H100's files.
+  double unaligned_share = 0.36;
   double eager_share = 1;  // of the rate of memory-bound kernels, what those of PyTorch's own operators reach
   std::map<workloads::Phase, ContentionPair> contention;  // by what communication is for; those that the file names
   std::shared_ptr<const CostModel> cost;                  // by operator class and precision

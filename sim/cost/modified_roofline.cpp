@@ -5,10 +5,10 @@
 // block: causal_block, since a causal flash kernel computes whole blocks on the diagonal; in a window (fewer keys than queries)
 // window_block, with both ends of the window and what a block of queries costs however few keys it has. head_dim_half: exponentials, which
 // do not shrink with the head dimension, as extra work per score. They concern the attention class alone. unaligned: the share of the
-// compute rate that is left to a product one of whose rows in memory (n and k; of a weight's gradient n and m) is a multiple of 4 bytes
-// alone, where tensor-core kernels load 16 at once (cp.async takes 16, 8 or 4; from measured steps): twice as much of 8 bytes, half as much
-// of 2. weight_gradient: the share of the compute rate that is left to the products of weight gradients, whose operands in 8 bits are both
-// scaled by blocks along the sum.
+// compute rate that is left to a batched product (unfused attention) one of whose rows in memory is a multiple of 4 bytes alone, where
+// tensor-core kernels load 16 at once (cp.async takes 16, 8 or 4; from measured steps): twice as much of 8 bytes, half as much of 2.
+// weight_gradient: the share of the compute rate that is left to the products of weight gradients, whose operands in 8 bits are both scaled
+// by blocks along the sum.
 #include <algorithm>
 #include <cmath>
 
@@ -25,7 +25,8 @@ struct Fit {
   double causal_block = 0;
   double window_block = 0;
   double head_dim_half = 0;
-  double unaligned = 1;
+  double unaligned = 1;         // batched products
+  double unaligned_linear = 1;  // the GPU's, of other products
   double weight_gradient = 1;
 };
 
@@ -63,9 +64,11 @@ class ModifiedRoofline : public CostModel {
 
  private:
   [[nodiscard]] double aligned_share(const workloads::Operator& op) const {
-    if (fit_.unaligned == 1 || op.cls != workloads::OperatorClass::gemm) return 1;
+    if (op.cls != workloads::OperatorClass::gemm) return 1;
     const double loaded = loaded_at_once(op);
-    return loaded == aligned_bytes ? 1 : std::min(1.0, fit_.unaligned * loaded / least_loaded_bytes);
+    if (loaded == aligned_bytes) return 1;
+    if (op.batched) return fit_.unaligned == 1 ? 1 : std::min(1.0, fit_.unaligned * loaded / least_loaded_bytes);
+    return bytes_of(op.dtype) <= 2 ? fit_.unaligned_linear : 1;  // in fp32 beside the tensor cores
   }
   [[nodiscard]] double attention_work(const workloads::Operator& op) const {
     double work = 1;
@@ -90,6 +93,7 @@ class ModifiedRooflineFactory : public CostModelFactory {
     Fit fit;
     // A fitted line may lie above the data sheet's when bytes are counted that a cache keeps.
     fit.flops_per_s = ceiling.flops_per_s * node.at("compute").as_number(1e-3, 2);
+    fit.unaligned_linear = ceiling.unaligned;
     fit.bytes_per_s = ceiling.memory_bytes_per_s * node.at("memory").as_number(1e-3, 2);
     fit.knee = number_or(node, "knee", 1, 64, 1);
     fit.backward = number_or(node, "backward", 0.1, 2, 1);

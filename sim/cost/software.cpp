@@ -219,6 +219,9 @@ const Keys<Software>& software_keys() {
         "The logits are gathered over tp: every rank computes the loss of the whole vocabulary."),
       K("whole_head", kernels(&KernelFusions::whole_head), truth(),
         "Tensor parallelism leaves the table and the head whole: every rank computes all logits and the loss."),
+      K("vocab_multiple", kernels(&KernelFusions::vocab_multiple), whole(1, most_kernels),
+        "Words that the vocabulary is padded to whole multiples of, for each rank of tp (Megatron-LM's make-vocab-size-divisible-by). "
+        "Products of other than multiples of 8 are slow (`unaligned` of a GPU)."),
       K("remakes_logits", kernels(&KernelFusions::remakes_logits), truth(), "The loss keeps no logits: backward computes them again."),
       K("loss_pieces", kernels(&KernelFusions::loss_pieces), whole(1, most_kernels),
         "Head and loss work on so many parts of the tokens one after another, forward and backward at once, and keep no logits."),

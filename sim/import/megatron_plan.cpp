@@ -311,6 +311,13 @@ void read_fusions(MegatronArguments& arguments, Draft& draft) {
   }
 }
 
+void read_vocabulary_padding(MegatronArguments& arguments, Draft& draft) {
+  const std::int64_t multiple = arguments.whole("make-vocab-size-divisible-by", 128, 1);
+  if (multiple == 128) return;
+  if (!draft.document().find("software")) draft.set("software", "megatron-core");
+  draft.override_with("software.vocab_multiple", std::to_string(multiple));
+}
+
 void read_world(std::int64_t world, const MegatronDegrees& degrees, Draft& draft) {
   if (world > 0) return draft.set("gpus", world);
   draft.need("gpus", fmt::format("the file does not say on how many; a replica takes {}", degrees.tp * degrees.pp * degrees.cp));
@@ -356,6 +363,7 @@ void read_megatron_plan(MegatronArguments& arguments, std::int64_t world, Draft&
   read_overlap(arguments, degrees, draft);
   read_dispatch(arguments, draft);
   read_fusions(arguments, draft);
+  read_vocabulary_padding(arguments, draft);
   read_graphs(arguments, draft);
   const std::int64_t offloaded = arguments.whole("cpu-offloading-num-layers", 0, 0);  // the number is the switch
   static_cast<void>(arguments.flag("cpu-offloading"));

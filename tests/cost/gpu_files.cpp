@@ -11,17 +11,17 @@ namespace {
 using workloads::Operator;
 using workloads::OperatorClass;
 
-Gpu gpu_with(const std::string& gemm_model, const std::string& attention_model) {
+Gpu gpu_with(const std::string& gemm_model, const std::string& attention_model, const std::string& more = "") {
   const std::string text =
       "source: test\nmemory: 80 GiB\nmemory_bandwidth: 1 TB/s\npower_limit: 400 W\nlaunch: 4 us\npeak: {bf16: 100 TFLOP/s}\n"
       "efficiency:\n  gemm: {bf16: " +
-      gemm_model + "}\n  attention: {bf16: " + attention_model + "}\n  memory_bound: {model: roofline, memory: 0.5}\n";
+      gemm_model + "}\n  attention: {bf16: " + attention_model + "}\n  memory_bound: {model: roofline, memory: 0.5}\n" + more;
   return read_gpu(config::Node::load_text(text, "gpu.yaml"), "test");
 }
 
 }  // namespace
 
-Gpu gpu_with_gemm(const std::string& model) { return gpu_with(model, "{model: roofline}"); }
+Gpu gpu_with_gemm(const std::string& model, const std::string& more) { return gpu_with(model, "{model: roofline}", more); }
 Gpu gpu_with_attention(const std::string& model) { return gpu_with("{model: roofline}", model); }
 
 config::Node shipped_gpu_node(const std::string& name) { return ready_made(gpu_part, name).node; }

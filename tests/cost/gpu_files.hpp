@@ -8,8 +8,9 @@
 
 namespace rehearse::sim::testing {
 
-// A GPU of 100 TFLOP/s (bf16) and 1 TB/s whose gemm model is the given flow mapping; everything else is a plain roofline.
-Gpu gpu_with_gemm(const std::string& model);
+// A GPU of 100 TFLOP/s (bf16) and 1 TB/s whose gemm model is the given flow mapping; everything else is a plain roofline. more: a key of
+// its own.
+Gpu gpu_with_gemm(const std::string& model, const std::string& more = "");
 Gpu gpu_with_attention(const std::string& model);
 
 Gpu shipped_gpu(const std::string& name);

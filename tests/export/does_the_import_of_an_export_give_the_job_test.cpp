@@ -98,6 +98,17 @@ TEST(Mixers, GoToMegatronAndBack) {
   }
 }
 
+// 128 words are what Megatron-LM pads to unasked.
+TEST(Padding, GoesToMegatronAndBack) {
+  for (const auto& [multiple, said] : {std::pair{128, false}, {64, true}, {1, true}}) {
+    const std::string stack = "{like: megatron-core, vocab_multiple: " + std::to_string(multiple) + "}";
+    const Job job = load_job({"llama3-8b-64-h100", {{"software", stack}}, {}});
+    const std::string text = text_of("megatron", job);
+    EXPECT_EQ(text.find("--make-vocab-size-divisible-by " + std::to_string(multiple)) != std::string::npos, said) << text;
+    EXPECT_EQ(imported("megatron", text, read_back(job, "megatron", text).left_out).workload.fusions.vocab_multiple, multiple);
+  }
+}
+
 // What a layer's graphs hold, scales of 8 bits, Muon, and layers whose activations go to the host.
 TEST(PartsOfAPlan, GoToMegatronAndBack) {
   const Job job = load_job({"llama3-8b-64-h100",

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "operators_workloads.hpp"
+#include "workloads/operators/shard.hpp"
 #include "workloads/stage_program.hpp"
 
 namespace rehearse::workloads::testing {
@@ -24,6 +25,22 @@ TEST(WholeHead, EveryRankDoesWhatOneGpuDoesAtBothEnds) {
     EXPECT_TRUE(communications(whole.backward).empty());
   }
   EXPECT_LT(layer_program(cut, false).parameters, layer_program(alone, false).parameters);
+}
+
+// GPT-2's 50,257 words: a multiple of 128 for each rank (Megatron-LM's make-vocab-size-divisible-by), or as few as can be cut.
+TEST(WholeHead, ComputesThePaddedVocabulary) {
+  Workload workload = parallel(1, false);
+  workload.model.vocab = 50257;
+  const auto words = [&](int tp, int multiple) {
+    workload.parallel.tp = tp;
+    workload.fusions.vocab_multiple = multiple;
+    return shard_of(workload).vocab * tp;
+  };
+  EXPECT_EQ(words(1, 128), 50304);
+  EXPECT_EQ(words(8, 128), 51200);
+  EXPECT_EQ(words(1, 1), 50257);
+  EXPECT_EQ(words(8, 1), 50264);
+  EXPECT_EQ(words(1, 64), 50304);
 }
 
 // A loss that keeps no logits: their product once more, first of all in backward.

@@ -180,6 +180,7 @@ Operator batched_product(const Shard& shard, const char* name, Pass pass, std::i
   op.cls = OperatorClass::gemm;
   op.pass = pass;
   op.dtype = shard.dense;
+  op.batched = true;
   op.m = shard.batch * shard.heads * shard.sequence;
   op.n = n;
   op.k = k;

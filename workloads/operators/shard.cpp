@@ -52,9 +52,9 @@ void fill_types(Shard& shard, const Workload& workload) {
 
 bool casts_for_norm(const Workload& workload, const Shard& shard) { return shard.casts_normed() && workload.model.norm == Norm::layernorm; }
 
-std::int64_t padded_vocabulary(int vocab, int tp) {
-  const std::int64_t multiple = std::int64_t{128} * tp;
-  return (vocab + multiple - 1) / multiple * multiple;
+std::int64_t padded_vocabulary(int vocab, int tp, int multiple) {
+  const std::int64_t whole = std::int64_t{multiple} * tp;
+  return (vocab + whole - 1) / whole * whole;
 }
 
 Shard shard_of(const Workload& workload) {
@@ -69,7 +69,7 @@ Shard shard_of(const Workload& workload) {
   fill_attention(shard, workload.model);
   shard.ffn = divided(workload.model.ffn, shard.tp, "intermediate features", "tp");
   const int head_tp = workload.fusions.whole_head ? 1 : workload.parallel.tp;
-  shard.vocab = padded_vocabulary(workload.model.vocab, head_tp) / head_tp;
+  shard.vocab = padded_vocabulary(workload.model.vocab, head_tp, workload.fusions.vocab_multiple) / head_tp;
   shard.head_tp = head_tp;
   shard.loss_vocab = workload.fusions.whole_logits ? shard.vocab * head_tp : shard.vocab;
   return shard;

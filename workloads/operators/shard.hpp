@@ -65,7 +65,8 @@ struct Shard {
 // Of a rank's routed experts, whose products may be in another precision than those of the rest of a layer.
 [[nodiscard]] Shard expert_shard_of(const Workload& workload);
 
-// Rows of the vocabulary after padding: Megatron-LM's make-vocab-size-divisible-by 128, times tp.
-[[nodiscard]] std::int64_t padded_vocabulary(int vocab, int tp);
+// Rows of the vocabulary after padding to whole multiples, of as many for each rank of tp (Megatron-LM's make-vocab-size-divisible-by,
+// 128).
+[[nodiscard]] std::int64_t padded_vocabulary(int vocab, int tp, int multiple = 128);
 
 }  // namespace rehearse::workloads
