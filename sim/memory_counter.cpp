@@ -10,6 +10,11 @@ const config::Names<MemoryCounter>& memory_counters() {
   return names;
 }
 
+const config::Names<MemoryTime>& memory_times() {
+  static const config::Names<MemoryTime> names{{"later", MemoryTime::later}, {"first", MemoryTime::first}, {"update", MemoryTime::update}};
+  return names;
+}
+
 double counted_bytes(const RankMemory& memory, MemoryCounter counter) {
   if (counter == MemoryCounter::nvidia_smi) return memory.device_bytes();
   return memory.tensor_bytes() + (counter == MemoryCounter::reserved ? memory.cached_bytes : 0);

@@ -13,11 +13,16 @@ namespace rehearse::sim {
 enum class MemoryCounter : std::uint8_t { allocated, reserved, nvidia_smi };
 [[nodiscard]] const config::Names<MemoryCounter>& memory_counters();
 
-// Whose memory it is: of the pipeline stage that was read, or of the GPU with most of it; of the first step alone or of later ones.
+// Of which part of the training the most was read: of a later step, of the first alone, or of an update, by counters that were set back
+// when backward had ended.
+enum class MemoryTime : std::uint8_t { later, first, update };
+[[nodiscard]] const config::Names<MemoryTime>& memory_times();
+
+// Whose memory it is: of the pipeline stage that was read, or of the GPU with most of it.
 struct MemoryReading {
   MemoryCounter counter = MemoryCounter::allocated;
   std::optional<int> stage;
-  bool first_step = false;
+  MemoryTime time = MemoryTime::later;
 };
 
 [[nodiscard]] double counted_bytes(const RankMemory& memory, MemoryCounter counter);

@@ -92,6 +92,7 @@ struct RankMemory {
   // allocator, asked tensor by tensor, did without them.
   double cached_bytes = 0;
   double stuck_bytes = 0;        // of those, what it cannot give back when memory runs short
+  double returned_bytes = 0;     // of those, what the device has back when a step's backward has ended, where memory ran short on the way
   bool cache_simulated = false;  // by the allocator on the rank's own tensors; otherwise a share of these that its stack states
   double retaken_bytes = 0;      // in a step, that the allocator asks the device for again since it had to give free blocks back
   double host_bytes = 0;         // most that it keeps in its host's memory at any time

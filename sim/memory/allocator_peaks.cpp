@@ -70,6 +70,7 @@ struct AllocatorTrainings::Impl {
     if (within.out_of_memory) return;
     rank.stuck_bytes = rank.capacity_bytes - rank.peak_bytes();
     rank.cached_bytes = within.reserved - rank.tensor_bytes();
+    rank.returned_bytes = within.reserved - within.reserved_by_update;
     rank.retaken_bytes = within.retaken;
   }
 
@@ -87,6 +88,7 @@ struct AllocatorTrainings::Impl {
     rank.cache_simulated = true;
     rank.cached_bytes = from.cached_bytes;
     rank.stuck_bytes = from.stuck_bytes;
+    rank.returned_bytes = from.returned_bytes;
     rank.retaken_bytes = from.retaken_bytes;
   }
 

@@ -17,7 +17,8 @@ struct AllocatorPeaks {
   double reserved = 0;        // torch.cuda.max_memory_reserved
   std::uint64_t retries = 0;  // times that all free segments were given back
   bool out_of_memory = false;
-  double retaken = 0;  // of a step: bytes taken from the device again, where free segments had to be given back
+  double retaken = 0;             // of a step: bytes taken from the device again, where free segments had to be given back
+  double reserved_by_update = 0;  // the most since the last backward ended: less where segments were given back on the way
 };
 
 // Of the rank of a stage that reserves most, over model, optimizer and three steps, on a GPU with device_bytes left for tensors. Nothing

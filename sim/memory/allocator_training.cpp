@@ -1,5 +1,6 @@
 #include "sim/memory/allocator_training.hpp"
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <optional>
@@ -91,8 +92,8 @@ class Training {
       for (int step = 0; step < steps; ++step) {
         const std::uint64_t taken = device_.allocator().taken(), retries = device_.allocator().retries();
         run_rounds();
-        lead_.catch_up();                              // the loss is read
-        if (stage_.nanotron()) device_.reset_peaks();  // log_memory in its logging.py, after backward
+        lead_.catch_up();  // the loss is read
+        end_passes();
         if (weights_) {
           weights_->update(step == 0);
         } else if (step == 0) {
@@ -103,12 +104,27 @@ class Training {
       }
     } catch (const OutOfMemory&) {
     }
+    return peaks_of_all();
+  }
+
+ private:
+  // Peaks are counted anew behind every backward.
+  void end_passes() {
+    const AllocatorPeaks peaks = device_.peaks();
+    before_.allocated = std::max(before_.allocated, peaks.allocated);
+    before_.reserved = std::max(before_.reserved, peaks.reserved);
+    device_.reset_peaks();
+  }
+
+  [[nodiscard]] AllocatorPeaks peaks_of_all() const {
     AllocatorPeaks peaks = device_.peaks();
+    peaks.reserved_by_update = peaks.reserved;
+    peaks.allocated = std::max(peaks.allocated, before_.allocated);
+    peaks.reserved = std::max(peaks.reserved, before_.reserved);
     peaks.retaken = retaken_;
     return peaks;
   }
 
- private:
   using Live = std::vector<Block*>;  // of a micro-batch and chunk: the tensors of its units, one unit after the other
 
   // Weights; with the distributed optimizer they then move into one buffer. Gradients are one buffer, master weights a tensor each.
@@ -291,6 +307,7 @@ class Training {
   std::array<Block*, TensorStep::most_held> held_{};
   std::vector<Block*> cached_;            // by autocast, of this forward
   double retaken_ = 0;                    // in the last step
+  AllocatorPeaks before_;                 // up to the end of the last backward
   std::unique_ptr<RankWeights> weights_;  // where autograd makes a gradient of each tensor
 };
 

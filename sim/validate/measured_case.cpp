@@ -45,9 +45,12 @@ std::optional<bool> read_fits(const Node& node, const Metrics& measured) {
   return fits;
 }
 
-const config::Names<bool>& first_or_later() {
-  static const config::Names<bool> names{{"first", true}, {"later", false}};
-  return names;
+// What is allocated in an update no formula says.
+MemoryTime read_time(const Node& step, MemoryCounter counter) {
+  const MemoryTime time = memory_times().read(step);
+  if (time == MemoryTime::update && counter != MemoryCounter::reserved)
+    step.fail("memory_step: update is of what is reserved", "memory: reserved");
+  return time;
 }
 
 MeasuredCase read_case(const Node& node, const Node& models) {
@@ -65,9 +68,9 @@ MeasuredCase read_case(const Node& node, const Node& models) {
   if (const auto memory = node.find("memory")) measured_case.memory.counter = memory_counters().read(*memory);
   if (const auto stage = node.find("memory_stage")) measured_case.memory.stage = static_cast<int>(stage->as_int(0, most_gpus - 1));
   if (const auto step = node.find("memory_step")) {
-    measured_case.memory.first_step = first_or_later().read(*step);
     if (!measured_case.measured.contains(Metric::peak_memory_gib))
       step->fail("memory_step says of which step peak_memory_gib is", "measured: {peak_memory_gib: 40}, or leave memory_step out");
+    measured_case.memory.time = read_time(*step, measured_case.memory.counter);
   }
   if (const auto inferred = node.find("inferred")) {
     for (const Node& field : inferred->items()) measured_case.inferred.push_back(field.as_string());

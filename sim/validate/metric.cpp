@@ -83,6 +83,12 @@ RankMemory in_first_step(RankMemory memory, double moments) {
   return memory;
 }
 
+// What is still reserved of a cache of which segments were given back.
+RankMemory in_update(RankMemory memory) {
+  memory.cached_bytes -= memory.returned_bytes;
+  return memory;
+}
+
 }  // namespace
 
 std::string_view name_of(Metric metric) { return std::ranges::find(names, metric, &std::pair<Metric, std::string_view>::first)->second; }
@@ -150,9 +156,10 @@ void Predicted::add_step(const Metrics& wanted, const MemoryReading& reading, Me
   for (const RankMemory& rank : (by_allocator ? with_allocator() : memory()).ranks) {
     if (reading.stage && rank.stage != *reading.stage) continue;
     double& most = metrics[Metric::peak_memory_gib];
-    const RankMemory read = passes_alone         ? without_optimizer(rank)
-                            : reading.first_step ? in_first_step(rank, moments_bytes(rank.stage))
-                                                 : rank;
+    const RankMemory read = passes_alone                         ? without_optimizer(rank)
+                            : reading.time == MemoryTime::first  ? in_first_step(rank, moments_bytes(rank.stage))
+                            : reading.time == MemoryTime::update ? in_update(rank)
+                                                                 : rank;
     most = std::max(most, counted_bytes(read, reading.counter) / bytes_per_gib);
   }
 }

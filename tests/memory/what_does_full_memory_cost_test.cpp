@@ -59,6 +59,28 @@ TEST(FullMemory, TakesTimeByTheGpusOwnRate) {
   EXPECT_NEAR(sim::retaking_s(slow, 1e12), 10 * sim::retaking_s(job, 1e12), 1e-9);
 }
 
+// On the way the allocator reserves what the GPU has, never less than the tensors; when backward has ended some of it is the device's
+// again, and a source that counts from there on reads what is left.
+TEST(FullMemory, IsReservedUntilSegmentsAreGivenBack) {
+  const sim::Job job = full_job();
+  const sim::StepResult full = sim::with_allocator(job, sim::predict(job));
+  const sim::RankMemory& rank = full.memory.ranks.front();
+  const double all = rank.capacity_bytes - rank.at_peak[sim::MemoryUse::framework];
+  EXPECT_GE(rank.cached_bytes, 0);
+  EXPECT_LE(rank.tensor_bytes() + rank.cached_bytes, all);
+  EXPECT_GT(rank.tensor_bytes() + rank.cached_bytes,
+            0.95 * all);  // blocks of 2 MiB and what no free segment is large enough for are missing
+  EXPECT_GT(rank.returned_bytes, 0);
+  const auto read = [&](sim::MemoryTime time) {
+    const sim::MemoryReading reading{sim::MemoryCounter::reserved, std::nullopt, time};
+    return sim::Predicted(job).metrics({{sim::Metric::peak_memory_gib, 1}}, reading).at(sim::Metric::peak_memory_gib) * 1024 * 1024 * 1024;
+  };
+  EXPECT_NEAR(read(sim::MemoryTime::later), rank.tensor_bytes() + rank.cached_bytes, 1);
+  EXPECT_NEAR(read(sim::MemoryTime::update), read(sim::MemoryTime::later) - rank.returned_bytes, 1);
+  const sim::Job roomy = full_job(", memory: 400 GiB");
+  EXPECT_EQ(sim::with_allocator(roomy, sim::predict(roomy)).memory.ranks.front().returned_bytes, 0);
+}
+
 TEST(FullMemory, CostsNothingWhereThereIsEnough) {
   const sim::Job job = full_job(", memory: 400 GiB");
   const sim::StepResult alone = sim::predict(job), with = sim::with_allocator(job, alone);

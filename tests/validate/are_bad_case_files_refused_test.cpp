@@ -83,10 +83,13 @@ TEST_F(CaseFiles, SayOnWhichStageItWasRead) {
 }
 
 TEST_F(CaseFiles, SayInWhichStepItWasRead) {
-  EXPECT_FALSE(read_cases({write("cases/c.yaml", good)})[0].memory.first_step);
+  EXPECT_EQ(read_cases({write("cases/c.yaml", good)})[0].memory.time, MemoryTime::later);
   const std::string with = "- {id: a, source: s, job: {}, measured: {peak_memory_gib: 1}, memory_step: ";
-  EXPECT_TRUE(read_cases({write("cases/c.yaml", with + "first}\n")})[0].memory.first_step);
-  EXPECT_FALSE(read_cases({write("cases/c.yaml", with + "later}\n")})[0].memory.first_step);
+  EXPECT_EQ(read_cases({write("cases/c.yaml", with + "first}\n")})[0].memory.time, MemoryTime::first);
+  EXPECT_EQ(read_cases({write("cases/c.yaml", with + "later}\n")})[0].memory.time, MemoryTime::later);
+  EXPECT_EQ(read_cases({write("cases/c.yaml", with + "update, memory: reserved}\n")})[0].memory.time, MemoryTime::update);
+  EXPECT_TRUE(error(with + "update}\n").starts_with("c.yaml:1:76: error: memory_step: update is of what is reserved"))
+      << error(with + "update}\n");
   EXPECT_TRUE(error(with + "second}\n").starts_with("c.yaml:1:76: error:")) << error(with + "second}\n");
   const std::string nothing = error("- {id: a, source: s, job: {}, measured: {step_s: 1}, memory_step: first}\n");
   EXPECT_TRUE(nothing.starts_with("c.yaml:1:67: error: memory_step says of which step peak_memory_gib is")) << nothing;

@@ -38,7 +38,7 @@ TEST(FirstSteps, HaveNoMomentsBeforeTheirUpdate) {
                  "job");
     const auto peak = [&](bool first) {
       MemoryReading reading;
-      reading.first_step = first;
+      if (first) reading.time = MemoryTime::first;
       return Predicted(job).metrics({{Metric::peak_memory_gib, 1}}, reading).at(Metric::peak_memory_gib) * 1024 * 1024 * 1024;
     };
     return std::pair(peak(false), peak(true));
