@@ -85,10 +85,11 @@ class Sizes {
   }
 
   // Kept: inputs of the final norm and of the logits, and per logit either the gradient, which the fused loss writes in place of the
-  // logit, or the probability in fp32. Not fused: the logits and their copy in fp32 live until the loss is known, their gradient is a copy.
+  // logit, or the probability in fp32. Not fused: the logits and their copy in fp32 live until the loss is known, their gradient is a copy;
+  // of logits that are in fp32 neither.
   [[nodiscard]] UnitMemory head() const {
     const double logits = static_cast<double>(shard_.tokens * shard_.loss_vocab);
-    const bool fused = workload_.fusions.cross_entropy;
+    const bool fused = workload_.fusions.cross_entropy && habits_.loss_bytes < shard_.element + fp32;
     if (workload_.fusions.loss_pieces > 1) return head_in_pieces(logits / workload_.fusions.loss_pieces, fused);
     const double multiplied = bytes_of(workload_.precision.head.value_or(shard_.dense)) / shard_.element;
     const double input = workload_.lora.on() && !remakes() ? 0 : multiplied;  // which the gradient of the table reads, or logits once more
@@ -98,8 +99,9 @@ class Sizes {
                          spread_elements() * unfused_norm_bytes(workload_) +
                          (shard_.sp && workload_.fusions.keeps_gathered ? gathered_states() : states()) * input;
     const double of_loss = logits * (fused ? shard_.element : fp32);
-    memory.forward_temporary = fused ? 0 : logits * (shard_.element + fp32);
-    memory.backward_temporary = 2 * states() + (fused ? 0 : logits * shard_.element);
+    const bool casts = !fused && shard_.element < fp32;
+    memory.forward_temporary = fused ? 0 : logits * (shard_.element + (casts ? fp32 : 0));
+    memory.backward_temporary = 2 * states() + (casts ? logits * shard_.element : 0);
     if (habits_.loss_bytes > 0) {
       memory.forward_temporary = 0;
       memory.backward_temporary = 2 * states() + std::max(0.0, logits * habits_.loss_bytes - of_loss);
@@ -109,11 +111,10 @@ class Sizes {
     if (!workload_.lora.on() && (habits_.gradient_placeholders || !accumulates())) memory.weight_temporary = table();
     // When the product makes the gradient of the table, of the loss's tensors only the gradient of the logits is left.
     // When it is reduced none is: the last norm's backward comes between.
-    if (habits_.gradients_freed && habits_.loss_bytes > 0) {
-      const double gone = logits * std::max(0.0, habits_.loss_bytes - shard_.element);
-      memory.weight_temporary = std::max(0.0, memory.weight_temporary - gone);
+    const double most = habits_.loss_bytes > 0 ? habits_.loss_bytes : casts ? fp32 + shard_.element : shard_.element;
+    memory.weight_temporary = std::max(0.0, memory.weight_temporary - logits * std::max(0.0, most - shard_.element));
+    if (habits_.gradients_freed && habits_.loss_bytes > 0)
       memory.gone_before_gradients = logits * std::max(habits_.loss_bytes, shard_.element) + memory.weight_temporary;
-    }
     // Gathered logits lie in parts before they are joined.
     memory.forward_communication = (shard_.sp ? gathered_states() : 0) + (shard_.gathers_logits() ? logits * shard_.element : 0);
     memory.backward_communication = (shard_.sp ? 2 : 1) * gathered_states();

@@ -17,7 +17,8 @@ using workloads::Workload;
 
 class Writer : private MegatronExperts {
  public:
-  using MegatronExperts::MegatronExperts;
+  Writer(const Workload& workload, const workloads::MemoryHabits& habits, UnitTensors& made, int chunks)
+      : MegatronExperts(workload, made, chunks), loss_bytes_(habits.loss_bytes) {}
 
   void embedding() {
     const int found = take(full());
@@ -31,30 +32,30 @@ class Writer : private MegatronExperts {
     give(UnitTensors::output_gradient);
   }
 
-  // The loss writes the logits' gradient over the logits; the product with the gathered input is PyTorch's, with a buffer of its own.
+  // A fused loss writes the logits' gradient over the logits; the product with the gathered input is PyTorch's, with a buffer of its own.
   void head() {
     const int norm = take(states());
     if (spreads()) hold(gathered_input, full());
     hold_workspace(forward_workspace);
     const int logits = gather_logits(take(wide(s_.vocab)));
-    const bool fused = w_.fusions.cross_entropy;
+    const bool fused = w_.fusions.cross_entropy && loss_bytes_ < s_.element + statistic_bytes;
     int probabilities = logits;
     if (!fused) {
       const double exact = tokens() * static_cast<double>(s_.loss_vocab) * statistic_bytes;
       const int copy = take(exact);
-      probabilities = take(exact);
+      probabilities = in_place() ? copy : take(exact);
       give(logits);
-      give(copy);
+      if (!in_place()) give(copy);
     }
     start_backward();
-    const int gradient = fused ? -1 : take(wide(s_.loss_vocab));
+    const int gradient = fused ? probabilities : take(wide(s_.loss_vocab));
+    if (!fused) give(probabilities);
     hold_workspace(backward_workspace);
     const int gathered = take(full());
     const int part = spreads() ? communicated(take(states())) : gathered;
     give(take(table()));  // the placeholder that autograd gets, while the sum is on its way
     if (spreads()) give(communicated(gathered));
-    if (!fused) give(gradient);
-    give(probabilities);
+    give(gradient);
     take_as(UnitTensors::input_gradient, states());
     give(part);
     give(norm);
@@ -141,6 +142,10 @@ class Writer : private MegatronExperts {
     meet_residual(middle);
   }
 
+  // The copy of the logits in fp32 becomes probabilities and then their gradient.
+  [[nodiscard]] bool in_place() const { return loss_bytes_ > 0 && loss_bytes_ <= s_.element + statistic_bytes; }
+
+  double loss_bytes_;
   bool experts_ = false;
   int norm2_ = -1, inner_ = -1, silu_ = -1, active_ = -1, mask2_ = -1;
 };
@@ -200,10 +205,10 @@ bool shares_table(const Workload& workload) {
 
 namespace {
 
-UnitTensors megatron_core_tensors(const Workload& workload, const Unit& unit) {
+UnitTensors megatron_core_tensors(const Workload& workload, const workloads::MemoryHabits& habits, const Unit& unit) {
   UnitTensors made;
   const bool experts = unit.layer_kind == workloads::LayerKind::experts;
-  Writer writer(workload, made, experts ? workload.experts.chunks_of(unit.first_layer) : 1);
+  Writer writer(workload, habits, made, experts ? workload.experts.chunks_of(unit.first_layer) : 1);
   if (unit.kind == UnitKind::embedding) {
     writer.embedding();
   } else if (unit.kind == UnitKind::head) {
@@ -226,7 +231,7 @@ UnitTensors in_order_of(workloads::TensorOrder order, const Workload& workload, 
     case TensorOrder::megatron_core:
       break;
   }
-  return megatron_core_tensors(workload, unit);
+  return megatron_core_tensors(workload, habits, unit);
 }
 
 }  // namespace

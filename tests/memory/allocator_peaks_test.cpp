@@ -102,6 +102,33 @@ TEST(UnitTensors, ForwardLeavesWhatTheFormulaCountsAndBackwardLeavesNothing) {
   EXPECT_GT(of_experts, 20);
 }
 
+// Of a head whose loss works in place on the copy of the logits in fp32 forward takes 2 + 4 bytes a logit beside the norm's output, where
+// it is not in place 4 more; backward, once more in 16 bits, no more.
+TEST(UnitTensors, OfALossInPlaceAreFewer) {
+  const auto most = [](const std::string& loss) {
+    const sim::Job job = job_of(
+        "model: llama2-7b\ncluster: dgx-h100-ndr400\ngpus: 8\nparallel: {dp: 8}\n"
+        "batch: {global: 8, micro: 1, sequence: 4096}\n"
+        "software: {like: megatron-core, fusions: {cross_entropy: false}, memory: {loss: " +
+        loss + "}}\n");
+    const workloads::Unit head = workloads::stage_programs(job.workload).front().chunks[0].back();
+    const UnitTensors tensors = sim::tensors_of(job.workload, job.system.software.memory.habits, head);
+    Live live(0);
+    live.arrive(UnitTensors::input);
+    double highest = 0;
+    for (const auto* steps : {&tensors.forward, &tensors.backward}) {
+      for (const TensorStep& step : *steps) {
+        live.act({step});
+        highest = std::max(highest, live.bytes());
+      }
+    }
+    return highest;
+  };
+  constexpr double logits = 4096 * 32000.0, states = 2 * 4096 * 4096.0;
+  EXPECT_EQ(most("0"), 10 * logits + states);
+  EXPECT_EQ(most("6"), 6 * logits + states);
+}
+
 // Layers with experts and latent attention, by every dispatcher, in chunks, with modules dropped: forward leaves what the formula counts,
 // backward nothing, and an uneven job is trained with what each micro-batch gets.
 TEST(UnitTensors, OfExpertsAreThoseOfTheFormula) {

@@ -182,6 +182,33 @@ TEST(WhatStacksKeepOfActivations, NoLogitsThatAreComputedAgain) {
   EXPECT_EQ(pieces_again.backward_temporary - in_pieces.backward_temporary, logits / 4);
 }
 
+// Megatron-LM's sharded cross entropy: logits in 16 bits, their copy in fp32 and that less its largest, 10 bytes a logit, until it worked
+// in place on the copy, 6; compiled, it does so too. When the table's gradient is made only the logits' gradient is left, so that it lies
+// where the copy was. Logits in fp32 have no copy but the one that is not in place.
+TEST(WhatStacksKeepOfActivations, ProbabilitiesInPlaceOfTheCopyOfLogits) {
+  Workload w = kept_by(false);
+  constexpr double logits = 2048 * 32256.0 / 4, gradients_of_states = 2 * 2 * states;
+  workloads::MemoryHabits habits;
+  const auto head = [&](bool fused, double loss_bytes) {
+    w.fusions.cross_entropy = fused;
+    habits.loss_bytes = loss_bytes;
+    return workloads::unit_memory(w, habits, workloads::stage_programs(w).front().chunks[0].back());
+  };
+  const auto forward = [](const workloads::UnitMemory& of) { return of.activations + of.forward_temporary; };
+  const auto backward = [](const workloads::UnitMemory& of) { return of.activations + of.backward_temporary + of.weight_temporary; };
+  const double kept = head(false, 0).activations - 4 * logits;
+  EXPECT_EQ(forward(head(false, 0)), kept + 10 * logits);
+  EXPECT_EQ(backward(head(false, 0)), kept + 6 * logits + gradients_of_states);
+  EXPECT_EQ(backward(head(false, 6)), kept + 6 * logits + gradients_of_states);
+  EXPECT_LT(forward(head(false, 6)), backward(head(false, 6)));
+  EXPECT_EQ(backward(head(true, 6)), backward(head(false, 6)));
+  w.fusions.gradient_accumulation = false;
+  EXPECT_EQ(backward(head(false, 6)), kept + 6 * logits + gradients_of_states);  // 4 x 16.5 million logits, 2 x 33 million weights
+  w.precision.compute = workloads::DType::fp32;
+  const double exact = head(true, 0).activations - 4 * logits;
+  EXPECT_EQ(forward(head(false, 0)), exact + 8 * logits);
+}
+
 // Pieces that are compiled apart keep all logits in 16 bits, and under autocast a cast of the table each, until backward, which then makes
 // the gradients of the input and of the table; a piece's own gradient of the table lies beside the sum, under autocast in 16 bits and in
 // fp32.
