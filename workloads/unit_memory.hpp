@@ -82,7 +82,8 @@ struct MemoryHabits {
   bool activation_in_place = false;  // a gated MLP's fused activation writes the gradients of its inputs over them (writes_over_halves)
   // ZeRO-3: products keep the gathered weights that they read until their backward, beside which they are gathered once more for it.
   bool saves_weights = false;
-  bool loads_whole = false;  // ZeRO: the whole model lies on the GPU before it is cut into shards or joined, tensor by tensor
+  bool loads_whole = false;   // ZeRO-3: the whole model lies on the GPU, tensor by tensor, before it is cut into shards
+  bool joins_on_gpu = false;  // ZeRO-1 and 2: the model lies there so before it is joined in one buffer
   // A compiler plans every buffer of the step: weights are gathered and gradients reduced matrix by matrix, gradients are written over what
   // they are of, and what is computed again is there while it is read. The least that the step needs; where there is room it takes more.
   bool planned = false;

@@ -124,8 +124,9 @@ const Keys<MemoryOverhead>& memory_keys() {
       K("saves_weights", habit(&Habits::saves_weights), truth(),
         "ZeRO-3: products keep the weights that they read until their backward (DeepSpeed with mem_efficient_linear: false)."),
       K("loads_whole", habit(&Habits::loads_whole), truth(),
-        "ZeRO: the whole model lies on the GPU before it is cut into shards (DeepSpeed's ZeRO-3 without zero.Init) or joined in one buffer "
-        "(its ZeRO-1 and 2 of 2026)."),
+        "ZeRO-3: the whole model lies on the GPU before it is cut into shards (DeepSpeed without zero.Init)."),
+      K("joins_on_gpu", habit(&Habits::joins_on_gpu), truth(),
+        "ZeRO-1 and 2: the model lies on the GPU, tensor by tensor, before it is joined in one buffer (DeepSpeed since February 2026)."),
       K("planned", habit(&Habits::planned), truth(),
         "A compiler plans every buffer of the step: the least that it can do with is counted."),
       K("sharded_master", habit(&Habits::sharded_master), truth(), "ZeRO-3: the shard of the weights is their master copy.").required(),

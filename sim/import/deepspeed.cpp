@@ -73,7 +73,9 @@ void read_stack(Fields& fields, Draft& draft, std::int64_t stage, bool overlaps)
     const auto at_once = counted(fields, "zero_optimization.sub_group_size", draft, "1e9");
     if (at_once) draft.set("software.memory.update_at_once", fmt::format("{}", *at_once));
   }
-  draft.infer("software: deepspeed, ZeRO under HuggingFace's models (Megatron-DeepSpeed's: --set software=deepspeed-3d)");
+  draft.infer(
+      "software: deepspeed, today's ZeRO under HuggingFace's models (until February 2026: --set software.like=deepspeed-2025, "
+      "Megatron-DeepSpeed's: --set software=deepspeed-3d)");
 }
 
 // ZeRO adds gradients up in the weights' type, as the stack says, unless data_types names theirs.

@@ -33,12 +33,12 @@ DeepSpeedZero::DeepSpeedZero(const TrainedStage& stage, const std::vector<double
       bucket_(stage.habits.bucket_bytes / 2),
       weight_(bytes_of(stage.workload.precision.weights)) {}
 
-// The model's tensors are joined on the device, where their segments stay (loads_whole), or go to the host, and what was theirs back to the
-// device, before the buffer is made. initialize_optimizer_states has one of gradients for a while.
+// The model's tensors are joined on the device, where their segments stay (joins_on_gpu), or go to the host, and what was theirs back to
+// the device, before the buffer is made. initialize_optimizer_states has one of gradients for a while.
 void DeepSpeedZero::build() {
   const double exact = bytes_of(stage_.workload.precision.optimizer);
   std::vector<Block*> whole;
-  if (stage_.habits.loads_whole) whole = take_whole(stage_, device_);
+  if (stage_.habits.joins_on_gpu) whole = take_whole(stage_, device_);
   device_.take(all_ * weight_);
   device_.give(whole);
   Block* clone = device_.take(share_ * weight_);

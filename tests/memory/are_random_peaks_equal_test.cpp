@@ -96,7 +96,7 @@ TEST(RandomPeaks, AreEqualWithDeepSpeed) {
         "model: {{layers: 4, hidden: 1024, heads: 16, kv_heads: 4, ffn: 4096, activation: swiglu, vocab: {}, positions: rope{}}}\n"
         "cluster: dgx-h100-ndr400\ngpus: {}\nparallel: {{tp: 1, pp: {}, dp: {}}}\nbatch: {{global: {}, micro: 1, sequence: {}}}\n"
         "precision: bf16\nrecompute: {}\noptimizer: {{sharding: {}}}\n"
-        "software: {{like: deepspeed, memory: {{buckets: {}, zero3_buckets: 1 MB}}}}\nsimulation: {{granularity: {}}}\n",
+        "software: {{like: deepspeed-2025, memory: {{buckets: {}, zero3_buckets: 1 MB}}}}\nsimulation: {{granularity: {}}}\n",
         pick(0, 32000, 128000), moe ? ", moe: {experts: 8, top_k: 2, ffn: 512}" : "", pp * dp, pp, dp, microbatches * dp, pick(256, 4096),
         pick("none", "full"), pick("none", "zero1", "zero2", "zero3"), pick("2 MB", "2 GB"), pick("stage", "layer", "operator"));
     expect_equal_peaks(text);

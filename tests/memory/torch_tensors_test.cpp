@@ -229,12 +229,12 @@ TEST(TorchTensors, OfZero3WithItsOptimizerOnTheHost) {
 // Few tokens and 16 ranks, so that the model beside the buffer it is joined into is the peak (2 and 2 bytes a parameter), above what lies
 // there for good (2 + 12 / 16), copies of the update and buckets. Segments of tensors are too small for any of those, and stay.
 TEST(TorchTensors, OfModelsThatAreJoinedOnTheDevice) {
-  const auto peaks = [](const char* sharding, const char* loads_whole) {
+  const auto peaks = [](const char* sharding, const char* joins_on_gpu) {
     const std::string text = fmt::format(
         "model: {{layers: 16, hidden: 2048, heads: 8, ffn: 8192, vocab: 1000, activation: swiglu, dropout: 0}}\n"
         "cluster: dgx-h100-ndr400\ngpus: 16\nparallel: {{dp: 16}}\nbatch: {{global: 16, micro: 1, sequence: 64}}\nattention: flash\n"
-        "optimizer: {{sharding: {}}}\nsoftware: {{like: deepspeed, memory: {{buckets: 64 MB, loads_whole: {}}}}}\n",
-        sharding, loads_whole);
+        "optimizer: {{sharding: {}}}\nsoftware: {{like: deepspeed, memory: {{buckets: 64 MB, joins_on_gpu: {}}}}}\n",
+        sharding, joins_on_gpu);
     const sim::Job job = sim::read_job(config::Node::load_text(text, "joined.yaml"), "joined");
     const auto found = sim::allocator_peaks(job, 0, endless);
     EXPECT_TRUE(found);

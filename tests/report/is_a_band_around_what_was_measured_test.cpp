@@ -43,7 +43,8 @@ TEST(BandOfMemory, IsAroundWhatWasCounted) {
 
 // Allocated and reserved, each around its own, where a stack has both.
 TEST(BandOfMemory, IsOfEachCounter) {
-  const nlohmann::json result = nlohmann::json::parse(written("json", prediction(banded_job("deepspeed"), 0))).at("results").at("analytic");
+  const nlohmann::json result =
+      nlohmann::json::parse(written("json", prediction(banded_job("deepspeed-2025"), 0))).at("results").at("analytic");
   std::vector<std::string> counters;
   for (const nlohmann::json& peak : result.at("expected").at("peaks")) {
     counters.push_back(peak.at("counter"));

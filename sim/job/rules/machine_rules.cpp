@@ -213,18 +213,26 @@ const Rule sums_by_block{
       return Refusal{"sums_by_block is of fused norms over heads (fusions: {norm: true})", "software: {sums_by_block: false}"};
     }};
 
-// Without ZeRO a model is whole whatever a stack says: deepspeed-2026 runs such jobs, too.
-const Rule loads_whole{"software.memory.loads_whole",
-                       [](const Workload& w, const System& system) {
-                         const workloads::MemoryHabits& habits = system.software.memory.habits;
-                         return !habits.loads_whole || w.optimizer.zero_stage == 0 ||
-                                (habits.order == workloads::TensorOrder::torch && !habits.sharded_master);
-                       },
-                       [](const Workload&, const System&) {
-                         return Refusal{
-                             "loads_whole is of stacks whose tensors are taken in DeepSpeed's order (order: torch, masters apart)",
-                             "software: {memory: {loads_whole: false}}"};
-                       }};
+// Without ZeRO a model is whole whatever a stack says: deepspeed runs such jobs, too.
+bool follows_whole_models(const Workload& w, const System& system) {
+  const workloads::MemoryHabits& habits = system.software.memory.habits;
+  return w.optimizer.zero_stage == 0 || (habits.order == workloads::TensorOrder::torch && !habits.sharded_master);
+}
+
+Refusal no_order_of(std::string_view key) {
+  return {fmt::format("{} is of stacks whose tensors are taken in DeepSpeed's order (order: torch, masters apart)", key),
+          fmt::format("software: {{memory: {{{}: false}}}}", key)};
+}
+
+const Rule loads_whole{
+    "software.memory.loads_whole",
+    [](const Workload& w, const System& system) { return !system.software.memory.habits.loads_whole || follows_whole_models(w, system); },
+    [](const Workload&, const System&) { return no_order_of("loads_whole"); }};
+
+const Rule joins_on_gpu{
+    "software.memory.joins_on_gpu",
+    [](const Workload& w, const System& system) { return !system.software.memory.habits.joins_on_gpu || follows_whole_models(w, system); },
+    [](const Workload&, const System&) { return no_order_of("joins_on_gpu"); }};
 
 const Rule saved_weights{
     "software.memory.saves_weights",
@@ -249,8 +257,8 @@ std::vector<Rule> machine_rules() {
           narrower_input,   gathers,          gathers_as_computed,  orthogonal,
           scales,           rows_of_torchao,  gathers_by_tensor,    offloaded,
           offloaded_share,  offloaded_shards, room_for_activations, room_for_states,
-          fused_casts,      sums_by_block,    loads_whole,          saved_weights,
-          host_updates};
+          fused_casts,      sums_by_block,    loads_whole,          joins_on_gpu,
+          saved_weights,    host_updates};
 }
 
 }  // namespace rehearse::sim
