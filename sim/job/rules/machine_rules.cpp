@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "sim/job/rules/rule.hpp"
 #include "workloads/names.hpp"
