@@ -307,7 +307,7 @@ std::shared_ptr<const Exchange> ExpertLayer::exchange(bool dispatch, int chunks,
 }
 
 std::vector<Communication> ExpertLayer::to_experts(const char* what, Pass pass, int chunks, int ep_rank, int layer, int microbatch) const {
-  const Shard shard = shard_of(workload_);
+  const Shard shard = expert_shard_of(workload_);
   const int ep = workload_.parallel.ep, etp = workload_.parallel.etp;
   const double state = static_cast<double>(shard.hidden) * shard.element;
   const bool gathers = workload_.experts.dispatcher == Dispatcher::allgather;

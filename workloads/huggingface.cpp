@@ -71,7 +71,7 @@ void read_experts(Fields& fields, const Family& family, HuggingfaceModel& out) {
   moe.top_k = fields.whole({"num_experts_per_tok", "moe_k", "num_experts_per_token"}, {1, moe.experts});
   moe.ffn = fields.whole({"moe_intermediate_size", "intermediate_size"});
   moe.shared = fields.whole_or({"n_shared_experts", "moe_num_shared_experts", "num_shared_experts"}, 0, {0, widest});
-  if (const auto latent = fields.given("moe_latent_size")) latent->fail("experts of a narrower width than the layer's are not simulated");
+  moe.latent = fields.whole_or({"moe_latent_size"}, 0, {1, widest});
   if (const auto width =
           fields.given({"shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "shared_intermediate_size"})) {
     const std::int64_t all = width->as_int(0, widest);

@@ -75,6 +75,8 @@ void read_huggingface_mixer(HuggingfaceFields& fields, const HuggingfaceFamily& 
       where.fail(fmt::format("a pattern of {} letters M, *, -{} is needed", model.layers, moe ? " and E" : ""));
     }
     model.pattern = *blocks;
+    if (const auto module = fields.given("mtp_hybrid_override_pattern"); module && module->as_string() != (moe ? "*E" : "*-"))
+      module->fail("modules of multi-token prediction are attention and experts (*E), or of a model without experts an MLP (*-)");
     if (blocks->find('M') == std::string::npos) return;
   } else {
     read_attention_layers(fields, model, mixer);

@@ -50,6 +50,9 @@ const Keys<MoeSpec>& moe_keys() {
       K("ffn", &MoeSpec::ffn, whole(1, widest), "Intermediate size of an expert.").required(),
       K("first_dense", &MoeSpec::first_dense, whole(0, most_layers), "Layers before the first one with experts."),
       K("every", &MoeSpec::every, whole(1, most_layers), "From there on, one layer in so many has experts."),
+      K("latent", &MoeSpec::latent, whole(0, widest),
+        "Width that routed experts work in, between two projections of the hidden size (Nemotron 3 Super); 0: the hidden size.")
+          .written_if([](const MoeSpec& moe) { return moe.latent > 0; }),
   };
   return keys;
 }
@@ -175,7 +178,8 @@ void check_pattern(const Node& node, const Model& model) {
   if (model.moe && (model.moe->first_dense > 0 || model.moe->every > 1))
     given.fail("moe.first_dense and moe.every are what the pattern says");
   if (model.mixer && model.mixer->attention_every > 0) given.fail("mixer.attention_every is what the pattern says");
-  if (model.mtp > 0) given.fail("multi-token prediction (mtp) of layers of one block is not simulated");
+  if (model.mtp > 0 && model.heads == 0)
+    node.at("mtp").fail("multi-token prediction behind layers of one block is attention and experts or an MLP (\"*E\"), which needs heads");
   if (model.window) given.fail("windows of layers of one block are not simulated");
 }
 

@@ -24,6 +24,7 @@ inline constexpr double default_dropout = 0.1;  // of GELU models: Megatron-LM's
 
 struct MoeSpec {
   int experts = 0, top_k = 0, shared = 0, ffn = 0, first_dense = 0, every = 1;
+  int latent = 0;  // width that routed experts work in, between two projections of the hidden size; 0: they work in that
   // Layers first_dense, first_dense + every, ... hold experts.
   [[nodiscard]] bool has_experts(int layer) const { return layer >= first_dense && (layer - first_dense) % every == 0; }
 };
@@ -80,15 +81,18 @@ struct Model {
   int mtp = 0;
   ParallelResidual parallel_residual = ParallelResidual::none;
 
-  // Counting on after the last layer: the multi-token-prediction layers, which are as the last one.
+  // Counting on after the last layer: the multi-token-prediction layers, which are as the last one, or behind layers of one block each
+  // attention and experts or an MLP.
   [[nodiscard]] bool has_experts(int layer) const {
-    return pattern.empty() ? moe && moe->has_experts(as_layer(layer)) : is_block(layer, 'E');
+    return pattern.empty() ? moe && moe->has_experts(as_layer(layer)) : layer < layers ? is_block(layer, 'E') : moe.has_value();
   }
-  [[nodiscard]] bool has_mlp(int layer) const { return pattern.empty() ? !has_experts(layer) : is_block(layer, '-'); }
+  [[nodiscard]] bool has_mlp(int layer) const { return pattern.empty() || layer >= layers ? !has_experts(layer) : is_block(layer, '-'); }
   [[nodiscard]] bool has_mixer(int layer) const {
-    return pattern.empty() ? mixer && !mixer->leaves_out(as_layer(layer)) : is_block(layer, 'M');
+    return pattern.empty() ? mixer && !mixer->leaves_out(as_layer(layer)) : layer < layers && is_block(layer, 'M');
   }
-  [[nodiscard]] bool attends(int layer) const { return pattern.empty() ? heads > 0 && !has_mixer(layer) : is_block(layer, '*'); }
+  [[nodiscard]] bool attends(int layer) const {
+    return pattern.empty() || layer >= layers ? heads > 0 && !has_mixer(layer) : is_block(layer, '*');
+  }
   [[nodiscard]] bool windowed(int layer) const { return window && attends(layer) && window->covers(as_layer(layer)); }
   // Whether some layer has attention, an MLP that is no expert, experts.
   [[nodiscard]] bool any_attention() const;
@@ -100,11 +104,14 @@ struct Model {
   [[nodiscard]] bool projection_bias() const { return attention_biases ? *attention_biases == AttentionBiases::all : biases; }
   [[nodiscard]] bool side_by_side() const { return parallel_residual != ParallelResidual::none; }
   [[nodiscard]] bool shares_norm() const { return parallel_residual == ParallelResidual::one_norm; }
+  // Of what routed experts read and give.
+  [[nodiscard]] int routed_width() const { return narrows() ? moe->latent : hidden; }
+  [[nodiscard]] bool narrows() const { return moe && moe->latent > 0; }
   [[nodiscard]] bool gated() const { return activation == Activation::swiglu || activation == Activation::geglu; }
 
  private:
   [[nodiscard]] int as_layer(int layer) const { return layer < layers ? layer : layers - 1; }
-  [[nodiscard]] bool is_block(int layer, char block) const { return pattern[static_cast<std::size_t>(as_layer(layer))] == block; }
+  [[nodiscard]] bool is_block(int layer, char block) const { return pattern[static_cast<std::size_t>(layer)] == block; }
 };
 
 // The keys of a model document.

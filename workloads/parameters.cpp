@@ -62,9 +62,9 @@ Count mixer(const Model& model) {
   return count;
 }
 
-Count mlp(const Model& model, double ffn) {
-  Count count = linear(model.hidden, ffn * (model.gated() ? 2 : 1), model.biases);
-  count += linear(ffn, model.hidden, model.biases);
+Count mlp(const Model& model, double width, double ffn) {
+  Count count = linear(width, ffn * (model.gated() ? 2 : 1), model.biases);
+  count += linear(ffn, width, model.biases);
   return count;
 }
 
@@ -75,7 +75,7 @@ double mlp_norms(const Model& model) {
 }
 
 Count dense_block(const Model& model) {
-  Count count = mlp(model, model.ffn);
+  Count count = mlp(model, model.hidden, model.ffn);
   count.rest += mlp_norms(model);
   return count;
 }
@@ -83,10 +83,14 @@ Count dense_block(const Model& model) {
 // With `experts` of the experts: all of them as stored, top_k as a token sees it.
 Count moe_block(const Model& model, double experts) {
   Count count;
-  const Count expert = mlp(model, model.moe->ffn);
-  count.matrices += expert.matrices * (experts + model.moe->shared);
-  count.rest += expert.rest * (experts + model.moe->shared) + mlp_norms(model);
+  const Count expert = mlp(model, model.routed_width(), model.moe->ffn), shared = mlp(model, model.hidden, model.moe->ffn);
+  count.matrices += expert.matrices * experts + shared.matrices * model.moe->shared;
+  count.rest += expert.rest * experts + shared.rest * model.moe->shared + mlp_norms(model);
   count += linear(model.hidden, model.moe->experts, false);
+  if (model.narrows()) {
+    count += linear(model.hidden, model.moe->latent, model.biases);
+    count += linear(model.moe->latent, model.hidden, model.biases);
+  }
   return count;
 }
 

@@ -41,12 +41,13 @@ Parameters exchanged_at_once(const Workload& workload, const MemoryHabits& habit
     return unit.kind == UnitKind::head && workload.parallel.dp * workload.parallel.cp > 1 ? all : Parameters{};
   if (!habits.planned || unit.kind == UnitKind::embedding || unit.kind == UnitKind::head) return all;
   const Shard shard = shard_of(workload);
-  double width = static_cast<double>(std::max(shard.ffn, shard.query_width));
+  double elements = static_cast<double>(shard.hidden * std::max(shard.ffn, shard.query_width));
   if (unit.layer_kind == LayerKind::experts) {  // of all of the rank's experts at once
     const MoeSpec& moe = *workload.model.moe;
-    width = static_cast<double>(moe.experts) / workload.parallel.ep * static_cast<double>(moe.ffn) / workload.parallel.etp;
+    const double experts = static_cast<double>(moe.experts) / workload.parallel.ep;
+    elements = experts * workload.model.routed_width() * static_cast<double>(moe.ffn) / workload.parallel.etp;
   }
-  const double matrix = std::min(all.all, static_cast<double>(shard.hidden) * width);
+  const double matrix = std::min(all.all, elements);
   return {matrix, 0, std::min(all.layers, matrix), std::min(all.frozen, matrix)};
 }
 

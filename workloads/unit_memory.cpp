@@ -169,12 +169,10 @@ class Sizes {
     double widths = attention_matrices() + mixer_matrices();
     if (workload_.model.moe) {
       const MoeSpec& moe = *workload_.model.moe;
-      const double shared = static_cast<double>(moe.shared) / static_cast<double>(shard_.tp), own = 1.0 / workload_.parallel.etp;
-      widths += (own + (shared == own ? 0 : shared)) * moe.ffn * (gates() + 1);
+      const double shared = static_cast<double>(moe.shared) / static_cast<double>(shard_.tp), own = routed_share() / workload_.parallel.etp;
+      widths += (own + (shared == own ? 0 : shared)) * moe.ffn * (gates() + 1) + 2 * moe.latent;
     }
-    if (workload_.model.any_mlp()) {
-      widths += ffn_width() + static_cast<double>(shard_.ffn);
-    }
+    if (workload_.model.any_mlp()) widths += ffn_width() + static_cast<double>(shard_.ffn);
     return static_cast<double>(shard_.hidden) * widths * weight_;
   }
 
@@ -212,9 +210,11 @@ class Sizes {
     if (unit.layer_kind == LayerKind::none)
       return unit.reach == Reach::state ? mixer_columns_here() : static_cast<double>(shard_.query_width + 2 * shard_.kv_width);
     const double mixer = unit.reach == Reach::state ? mixer_columns_here() : 0;
-    const bool experts = unit.layer_kind == LayerKind::experts;
-    return std::max(mixer, experts ? static_cast<double>(workload_.model.moe->ffn) / workload_.parallel.etp * gates() : ffn_width());
+    if (unit.layer_kind != LayerKind::experts) return std::max(mixer, ffn_width());
+    const MoeSpec& moe = *workload_.model.moe;
+    return std::max({mixer, moe.ffn * gates() * routed_share() / workload_.parallel.etp, static_cast<double>(moe.latent)});
   }
+  [[nodiscard]] double routed_share() const { return workload_.model.routed_width() / static_cast<double>(shard_.hidden); }
 
   // Copies of a rank's own tokens on their way to experts and back, and per pair received: the experts' output and what comes of it
   // unsorted at the end of forward. In chunks the one at hand and the neighbours that travel beside it, unsorted, are there, the one at
@@ -223,7 +223,7 @@ class Sizes {
     const MoeSpec& moe = *workload_.model.moe;
     const double chunks = workload_.experts.chunks_of(unit.first_layer);
     const double at_hand = 1 / chunks, travelling = chunks > 1 ? 1 / chunks : 0;
-    const double state = static_cast<double>(shard_.hidden) * shard_.element;
+    const double state = workload_.model.routed_width() * shard_.element;
     Workload nothing_dropped = workload_;
     nothing_dropped.experts.chunk_recompute = false;
     nothing_dropped.recompute = {};
@@ -243,8 +243,8 @@ class Sizes {
     for (UnitMemory::PairMoment& one : memory.received_backward)
       one.per_pair = dropped + again + one.per_pair * at_hand + 2 * unsorted * travelling;
     if (workload_.experts.dispatcher == Dispatcher::alltoall && workload_.parallel.ep > 1) {
-      memory.forward_communication += moe.top_k * spread_elements() * shard_.element;
-      memory.backward_communication += moe.top_k * spread_elements() * shard_.element;
+      memory.forward_communication += moe.top_k * states() * routed_share();
+      memory.backward_communication += moe.top_k * states() * routed_share();
     }
   }
   // Autograd's gradients of the experts' matrices are what the update reads.

@@ -54,6 +54,7 @@ void write_experts(const Model& model, Arguments& out) {
   out.add("moe-router-topk", model.moe->top_k);
   out.add("moe-ffn-hidden-size", model.moe->ffn);
   if (model.moe->shared > 0) out.add("moe-shared-expert-intermediate-size", model.moe->shared * model.moe->ffn);
+  if (model.narrows()) out.add("moe-latent-size", model.moe->latent);
   if (model.pattern.empty()) out.add("moe-layer-freq", layer_pattern(model));
 }
 
@@ -81,7 +82,9 @@ std::string mixer_places(const Model& model) {
 void write_mixer(const Model& model, Arguments& out) {
   if (!model.pattern.empty()) {
     out.flag("is-hybrid-model");
-    out.add("hybrid-layer-pattern", fmt::format("'{}'", model.pattern));
+    std::string modules;
+    for (int module = 0; module < model.mtp; ++module) modules += model.moe ? "/*E" : "/*-";
+    out.add("hybrid-layer-pattern", fmt::format("'{}{}'", model.pattern, modules));
   }
   out.flag_if(model.attention_gate, "attention-output-gate");
   if (!model.mixer) return;
@@ -119,7 +122,7 @@ void write_megatron_model(const Job& job, Arguments& out) {
     if (model.window->full_every > 0) out.add("window-attn-skip-freq", model.window->full_every);
   }
   if (model.clamps_gate) out.add("activation-func-clamp-value", "7.0");  // gpt-oss's; a job does not say where it clamps
-  if (model.mtp > 0) out.add("mtp-num-layers", model.mtp);
+  if (model.mtp > 0 && model.pattern.empty()) out.add("mtp-num-layers", model.mtp);
 }
 
 }  // namespace rehearse::sim

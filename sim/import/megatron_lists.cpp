@@ -249,7 +249,6 @@ constexpr std::array refused{
     std::pair{"encoder-num-layers", "encoders are not simulated"},
     std::pair{"fine-grained-activation-offloading", "offloading of single modules is not simulated; offload.activations is all of them"},
     std::pair{"moe-layer-recompute", "recomputing a whole layer of experts is not simulated"},
-    std::pair{"moe-latent-size", not_simulated},
     std::pair{"moe-expert-rank-capacity-factor", not_simulated},
     std::pair{"enable-mhc-connections", not_simulated},
     std::pair{"hierarchical-context-parallel-sizes", not_simulated},

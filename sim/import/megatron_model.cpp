@@ -154,6 +154,7 @@ void read_experts(MegatronArguments& arguments, Draft& draft) {
   const auto own = arguments.take("moe-ffn-hidden-size");
   const auto ffn = own ? own : draft.document().find_path("model.ffn");
   if (ffn) draft.set("model.moe.ffn", *ffn);
+  if (const auto latent = arguments.take("moe-latent-size")) draft.set("model.moe.latent", *latent);
   if (const auto shared = arguments.take("moe-shared-expert-intermediate-size"); shared && ffn) {
     const std::int64_t width = shared->as_int(1, 1'000'000), one = ffn->as_int(1, 1'000'000);
     if (width % one != 0) shared->fail(fmt::format("shared experts of {} are not a multiple of an expert's {}", width, one));
@@ -169,13 +170,24 @@ void read_experts(MegatronArguments& arguments, Draft& draft) {
   draft.set("model.moe.every", spaced->every);
 }
 
+// Modules of multi-token prediction, said behind the pattern of layers ("M*ME/*E/*E") or, older, once for all of them.
+void read_modules(const config::Node& given, const std::string& modules, bool experts, Draft& draft) {
+  const std::string one = experts ? "*E" : "*-";
+  std::int64_t count = 0;
+  for (std::size_t at = 0; at < modules.size(); at += one.size() + 1, ++count) {
+    if (modules.compare(at, one.size(), one) != 0 || (at + one.size() < modules.size() && modules[at + one.size()] != '/'))
+      given.fail(fmt::format("modules of multi-token prediction other than '{}' are not simulated behind this pattern", one));
+  }
+  if (count > 0 && !draft.document().find_path("model.mtp")) draft.set("model.mtp", count);
+}
+
 // Layers of one block each.
 bool read_pattern(MegatronArguments& arguments, Draft& draft) {
   static_cast<void>(arguments.flag("is-hybrid-model"));
   auto given = arguments.take("hybrid-layer-pattern");
   if (const auto older = arguments.take("hybrid-override-pattern"); older && !given) given = older;
   if (!given) return false;
-  const std::string pattern = given->as_string();
+  const std::string whole = given->as_string(), pattern = whole.substr(0, whole.find('/'));
   if (pattern.empty() || pattern.find_first_not_of("M*-E") != std::string::npos) {
     given->fail("layers of a pattern are M (Mamba), * (attention), - (MLP) and E (experts); others are not simulated", "for example M-M*-");
   }
@@ -184,6 +196,10 @@ bool read_pattern(MegatronArguments& arguments, Draft& draft) {
     given->fail(fmt::format("{} layers in the pattern, {} by num-layers", pattern.size(), layers->as_string()));
   draft.set("model.layers", static_cast<std::int64_t>(pattern.size()));
   draft.set("model.pattern", pattern);
+  const bool experts = pattern.find('E') != std::string::npos;
+  if (const auto modules = arguments.take("mtp-num-layers")) draft.set("model.mtp", *modules);
+  if (pattern.size() < whole.size()) read_modules(*given, whole.substr(pattern.size() + 1), experts, draft);
+  if (const auto older = arguments.take("mtp-hybrid-override-pattern")) read_modules(*older, older->as_string(), experts, draft);
   return pattern.find('M') != std::string::npos;
 }
 

@@ -23,8 +23,11 @@ double MegatronExperts::scores() const { return static_cast<double>(s_.spread_to
 double MegatronExperts::shared_width() const {
   return static_cast<double>(w_.model.moe->shared) * w_.model.moe->ffn / static_cast<double>(s_.tp) * s_.element * tokens();
 }
-double MegatronExperts::own_pairs() const { return w_.model.moe->top_k * states() / chunks_; }
-double MegatronExperts::all_tokens() const { return states() * w_.parallel.ep * w_.parallel.etp / chunks_; }
+double MegatronExperts::own_pairs() const { return w_.model.moe->top_k * own_states() / chunks_; }
+double MegatronExperts::all_tokens() const { return own_states() * w_.parallel.ep * w_.parallel.etp / chunks_; }
+double MegatronExperts::latent_matrix() const {
+  return static_cast<double>(s_.hidden) * w_.model.routed_width() * bytes_of(w_.precision.weights);
+}
 
 // The router works in fp32; scores, probabilities and the map of choices are read again in backward.
 void MegatronExperts::route() {
@@ -54,7 +57,7 @@ int MegatronExperts::shared_backward() {
   if (w_.model.moe->shared == 0) return -1;
   if (drops(Module::shared_experts)) shared_inside();
   const double matrix_bytes = shared_width() / tokens() / s_.element * static_cast<double>(s_.hidden) * bytes_of(w_.precision.weights);
-  const bool as_experts = shared_width() / tokens() == ffn();  // placeholders are one for each shape
+  const bool as_experts = shared_width() / tokens() == ffn() && !narrows();  // placeholders are one for each shape
   const int gathered = gather();
   const int active = take(shared_width());
   hold(as_experts ? experts_fc2_placeholder : shared_fc2_placeholder, matrix_bytes);
@@ -118,7 +121,7 @@ int MegatronExperts::compute(Piece& piece, bool kept) {
 
 // A piece's output, back at the rank that its tokens come from.
 int MegatronExperts::combine(int sent) {
-  const double own = states() / chunks_;
+  const double own = own_states() / chunks_;
   int result = -1;
   if (whole_tokens()) {
     result = aside(take(own));
@@ -135,13 +138,23 @@ int MegatronExperts::combine(int sent) {
   return result;
 }
 
+// The sum over a token's experts in the layer's width; the gradient of the projection's weights reads it.
+int MegatronExperts::widen(int sum, bool kept) {
+  if (!narrows()) return sum;
+  const int whole = take(states());
+  if (kept) combined_ = sum;
+  if (!kept) give(sum);
+  return whole;
+}
+
 // Of all pieces and the shared experts.
-int MegatronExperts::join(const std::vector<int>& results) {
-  int whole = results.front();
+int MegatronExperts::join(const std::vector<int>& results, bool kept) {
+  int sent = results.front();
   if (chunks_ > 1) {
-    whole = take(states());
+    sent = take(own_states());
     for (const int result : results) give(result);
   }
+  const int whole = widen(sent, kept);
   if (shared_sum_ < 0) return whole;
   const int sum = take(states());
   give(whole);
@@ -151,7 +164,9 @@ int MegatronExperts::join(const std::vector<int>& results) {
 
 // The layer's function has names for what is sent both ways until it returns.
 int MegatronExperts::forward_of_pieces(bool kept) {
+  latent_ = narrows() ? take(own_states()) : -1;
   permuted_ = sends_pairs() ? take(chunks_ * own_pairs()) : -1;
+  if (sends_pairs()) give_all({&latent_});
   std::vector<int> results;
   dispatch(pieces_.front());
   shared_forward(kept);
@@ -160,9 +175,9 @@ int MegatronExperts::forward_of_pieces(bool kept) {
     results.push_back(combine(compute(pieces_[i], kept && !again())));
     if (chunks_ > 1) give_all({&pieces_[i].arrived});
   }
-  const int whole = join(results);
+  const int whole = join(results, kept);
   for (Piece& piece : pieces_) give_all({&piece.arrived});
-  give_all({&permuted_});
+  give_all({&permuted_, &latent_});
   return whole;
 }
 
@@ -179,15 +194,34 @@ void MegatronExperts::experts_forward(bool kept) {
   if (!kept) give_all({&mask_, &mask2_, &middle_});
 }
 
+// The gradient of the sum over a token's experts.
+int MegatronExperts::widen_backward() {
+  if (!narrows()) return -1;
+  const int gradient = take(own_states());
+  hold(latent_fc2_placeholder, latent_matrix());
+  give_all({&combined_});
+  return gathers_tokens() ? communicated(gradient) : gradient;
+}
+
+// That of what the norm gave, from that of what was sent.
+int MegatronExperts::narrow_backward(int gradient) {
+  if (!narrows()) return gradient;
+  const int of_norm = take(states());
+  hold(latent_fc1_placeholder, latent_matrix());
+  give(gradient);
+  return of_norm;
+}
+
 // The gradient of a piece's output, as its experts read it.
-int MegatronExperts::gradient_arrives() {
+int MegatronExperts::gradient_arrives(const Piece& piece) {
   int gradient = -1;
   if (whole_tokens()) {
     gradient = aside(take_rows(state() * copies_));
-  } else if (gathers_tokens()) {
-    gradient = communicated(take(all_tokens()));
   } else {
-    gradient = take(own_pairs());
+    gradient = gathers_tokens() ? communicated(take(all_tokens())) : take(own_pairs());
+  }
+  if (&piece == &pieces_.front()) give_all({&of_combined_});
+  if (sends_pairs()) {
     if (w_.parallel.ep > 1) {
       const int sent = communicated(std::exchange(gradient, communicated(take_rows(state() / w_.parallel.etp))));
       give(sent);
@@ -206,7 +240,7 @@ int MegatronExperts::gradient_arrives() {
 
 // Of a product in groups: its input's gradient; all of a rank's experts have their weights in one shape.
 int MegatronExperts::compute_backward(Piece& piece, int gradient) {
-  const double matrix_bytes = ffn() / s_.element * static_cast<double>(s_.hidden) * bytes_of(w_.precision.weights);
+  const double matrix_bytes = ffn() / s_.element * w_.model.routed_width() * bytes_of(w_.precision.weights);
   if (drops(Module::moe_act) && piece.active < 0) {
     piece.silu = apart() ? take_rows(ffn()) : -1;
     piece.active = take_rows(ffn());
@@ -232,14 +266,14 @@ int MegatronExperts::gradient_returns(int gradient) {
   if (whole_tokens()) {
     const int unsorted = take_rows(state() * copies_);
     give(gradient);
-    const int own = aside(take(states() / chunks_));
+    const int own = aside(take(own_states() / chunks_));
     give(unsorted);
     return own;
   }
   if (gathers_tokens()) {
     const int unsorted = communicated(take(all_tokens()));
     give(gradient);
-    const int own = communicated(take(states() / chunks_));
+    const int own = communicated(take(own_states() / chunks_));
     give(unsorted);
     return own;
   }
@@ -261,7 +295,7 @@ int MegatronExperts::backward_of_piece(Piece& piece, int& of_shared) {
     give(compute(piece, true));
     give_all({&piece.arrived});
   }
-  int gradient = compute_backward(piece, gradient_arrives());
+  int gradient = compute_backward(piece, gradient_arrives(piece));
   if (sends_pairs() && sorts()) {
     const int sorted = std::exchange(gradient, take_rows(state()));
     give(sorted);
@@ -283,16 +317,18 @@ void MegatronExperts::experts_backward() {
   give_all({&mask2_});
   if (drops(Module::layernorm)) norm2_ = take(states());
   if (again()) permuted_ = sends_pairs() ? take(chunks_ * own_pairs()) : -1;
-  int of_norm = -1, of_shared = -1;
+  of_combined_ = widen_backward();
+  int of_sent = -1, of_shared = -1;
   for (std::size_t i = pieces_.size(); i-- > 0;) {
     const int gradient = backward_of_piece(pieces_[i], of_shared);
     if (!sends_pairs() && chunks_ == 1) {
-      of_norm = gradient;
+      of_sent = gradient;
     } else {
-      if (of_norm < 0) of_norm = take(states());
+      if (of_sent < 0) of_sent = take(own_states());
       give(gradient);
     }
   }
+  const int of_norm = narrow_backward(of_sent);
   give_all({&permuted_});
   give(of_shared);
   route_backward();

@@ -31,7 +31,10 @@ class MegatronExperts : protected MegatronAttention {
   [[nodiscard]] bool sorts() const { return whole_tokens() || gathers_tokens() || w_.model.moe->experts > w_.parallel.ep; }
   [[nodiscard]] bool exchanges_experts() const { return w_.parallel.etp > 1 && sends_pairs(); }
   [[nodiscard]] bool again() const { return w_.experts.chunk_recompute; }
-  [[nodiscard]] double state() const { return static_cast<double>(s_.hidden) * s_.element; }
+  [[nodiscard]] double state() const { return w_.model.routed_width() * s_.element; }  // of a token, as experts read and give it
+  [[nodiscard]] double own_states() const { return static_cast<double>(s_.spread_tokens) * state(); }
+  [[nodiscard]] bool narrows() const { return w_.model.narrows(); }
+  [[nodiscard]] double latent_matrix() const;
   [[nodiscard]] double gates() const { return w_.model.gated() ? 2 : 1; }
   [[nodiscard]] double ffn() const;  // of a pair
   [[nodiscard]] double scores() const;
@@ -47,9 +50,12 @@ class MegatronExperts : protected MegatronAttention {
   void dispatch(Piece& piece);
   int compute(Piece& piece, bool kept);
   int combine(int sent);
-  int join(const std::vector<int>& results);
+  int widen(int sum, bool kept);
+  int join(const std::vector<int>& results, bool kept);
   int forward_of_pieces(bool kept);
-  int gradient_arrives();
+  int widen_backward();
+  int narrow_backward(int gradient);
+  int gradient_arrives(const Piece& piece);
   int compute_backward(Piece& piece, int gradient);
   int gradient_returns(int gradient);
   int backward_of_piece(Piece& piece, int& of_shared);
@@ -58,6 +64,7 @@ class MegatronExperts : protected MegatronAttention {
   int chunks_;
   double copies_ = 1;  // of a token on a rank, for each of its pairs there
   int norm2_ = -1, mask2_ = -1, scores_ = -1, probabilities_ = -1, map_ = -1, permuted_ = -1;
+  int latent_ = -1, combined_ = -1, of_combined_ = -1;  // of a layer wider than its experts: projected down, and their sum
   int shared_inner_ = -1, shared_silu_ = -1, shared_active_ = -1, shared_sum_ = -1;
   std::vector<Piece> pieces_;
 };

@@ -22,6 +22,8 @@ enum Held {
   experts_fc2_placeholder,
   shared_fc1_placeholder,
   shared_fc2_placeholder,
+  latent_fc1_placeholder,
+  latent_fc2_placeholder,
   scores_buffer,
   forward_workspace,
   backward_workspace,

@@ -28,11 +28,12 @@ Sizes attention_tensors(const Workload& workload, const workloads::Shard& s) {
   return sizes;
 }
 
-// Router and shared experts.
+// Router, projections around narrower experts, and shared experts.
 void add_beside_experts(const Workload& workload, const workloads::Shard& s, Sizes& sizes) {
   const workloads::MoeSpec& moe = *workload.model.moe;
   const auto hidden = static_cast<double>(s.hidden);
   sizes.push_back(hidden * moe.experts);
+  if (workload.model.narrows()) sizes.insert(sizes.end(), 2, hidden * moe.latent);
   const double width = static_cast<double>(moe.shared) * moe.ffn / static_cast<double>(s.tp);
   if (moe.shared > 0) sizes.insert(sizes.end(), {hidden * width * (workload.model.gated() ? 2 : 1), hidden * width});
 }

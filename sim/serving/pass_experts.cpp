@@ -80,7 +80,7 @@ double OperatorPassPrice::expert_product_s(Operator op) const {
 std::vector<Communication> OperatorPassPrice::exchanges(double tokens, workloads::Dispatcher dispatcher) const {
   if (plan_.dp == 1) return {};
   const workloads::MoeSpec& moe = *plan_.model.moe;
-  const double own = tokens / plan_.tp, hidden = operators_.hidden_bytes;
+  const double own = tokens / plan_.tp, sent = operators_.experts.sent_bytes;
   const auto call = [&](CollectiveKind kind, double bytes, std::shared_ptr<const workloads::Exchange> exchange) {
     Communication out;
     out.kind = kind;
@@ -90,7 +90,7 @@ std::vector<Communication> OperatorPassPrice::exchanges(double tokens, workloads
     return out;
   };
   if (dispatcher == workloads::Dispatcher::allgather) {
-    const double all = own * static_cast<double>(ep_group_.size()) * hidden;
+    const double all = own * static_cast<double>(ep_group_.size()) * sent;
     return {call(CollectiveKind::all_gather, all, nullptr), call(CollectiveKind::reduce_scatter, all, nullptr)};
   }
   const double narrow = bytes_of(plan_.precision.compute) < 2 ? 0.5 : 1;  // tokens go out as the experts read them, in 8 bits
@@ -103,7 +103,7 @@ std::vector<Communication> OperatorPassPrice::exchanges(double tokens, workloads
     } else {
       exchange.pairs.assign(ep_group_.size(), own * moe.top_k / static_cast<double>(ep_group_.size()));
     }
-    exchange.bytes_per_pair = hidden * (back ? 1 : narrow);
+    exchange.bytes_per_pair = sent * (back ? 1 : narrow);
     exchange.reversed = back;
     exchange.hierarchical = dispatcher == workloads::Dispatcher::hierarchical;
     exchange.top_k = moe.top_k;

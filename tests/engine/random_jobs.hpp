@@ -18,7 +18,14 @@ class RandomJobs {
   // order, 2 to 8 replicas, sharded in groups.
   enum class Network : std::uint8_t { one_switch, any };
   explicit RandomJobs(unsigned seed, Network network = Network::one_switch)
-      : random_(seed), adapters_(seed), apart_(seed), beside_(seed), experts_(seed), mixers_(seed), any_(network == Network::any) {}
+      : random_(seed),
+        adapters_(seed),
+        apart_(seed),
+        beside_(seed),
+        experts_(seed),
+        mixers_(seed),
+        narrow_(seed),
+        any_(network == Network::any) {}
 
   // The text of a job that is not refused, its last line open: "simulation: {collectives: ring".
   std::string next() {
@@ -177,12 +184,15 @@ class RandomJobs {
     const bool blocks = unlike.find("pattern") != std::string::npos;
     const std::string beside = moe_ ? "" : side_by_side();
     const std::string experts =
-        (moe_ ? fmt::format(", moe: {{experts: 8, top_k: 2, ffn: 512, first_dense: {}}}", blocks ? 0 : 1) : beside) +
+        (moe_ ? fmt::format(", moe: {{experts: 8, top_k: 2, ffn: 512, first_dense: {}{}}}", blocks ? 0 : 1, narrower()) : beside) +
         (beside.empty() ? unlike : "");
     return fmt::format(
         "model: {{layers: {}, hidden: 1024, heads: 16, kv_heads: 16, ffn: 4096, activation: {}, vocab: {}, positions: rope{}}}\n", layers,
         gated_ || gated_dense_ ? "swiglu" : "gelu", pick({0, 32000}), experts);
   }
+
+  // Experts narrower than their layer, every third time; drawn apart.
+  std::string narrower() { return narrow_() % 3 == 0 ? ", latent: 256" : ""; }
 
   // Layers that are not attention in one job in four, drawn apart; half of these have layers of one block each.
   std::string mixers() {
@@ -207,7 +217,7 @@ class RandomJobs {
     return drawn / 8 % 2 == 0 ? ", parallel_residual: one_norm" : ", parallel_residual: two_norms";
   }
 
-  std::mt19937 random_, adapters_, apart_, beside_, experts_, mixers_;
+  std::mt19937 random_, adapters_, apart_, beside_, experts_, mixers_, narrow_;
   bool any_;
   bool moe_ = false, gated_ = false, gated_dense_ = false, whole_inputs_ = false, merges_ = false;
 };

@@ -81,7 +81,8 @@ TEST(Mixers, GoToMegatronAndBack) {
   for (const auto& [model, mixer, places] : {std::tuple{"qwen3-next-80b-a3b", delta + ", attention_every: 4}", "linear-attention-freq 4"},
                                              {"qwen3-next-80b-a3b", delta + "}", "linear-attention-freq '([1]*48)'"},
                                              {"qwen3-next-80b-a3b", delta + ", attention_every: 4, first_attention: 1}", "'[1,0,1,1,1,0,"},
-                                             {"nemotron-h-8b", std::string(), "hybrid-layer-pattern 'M-M-M-M*-"}}) {
+                                             {"nemotron-h-8b", std::string(), "hybrid-layer-pattern 'M-M-M-M*-"},
+                                             {"nemotron3-super-120b-a12b", std::string(), "*EMEMEMEME/*E/*E'"}}) {
     Settings settings{{"model", model}, {"parallel", "{dp: 64}"}};
     if (!mixer.empty()) settings.emplace_back("model.mixer", mixer);
     if (mixer == delta + "}") {  // no layer has attention, nor what is of it

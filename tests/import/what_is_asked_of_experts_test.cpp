@@ -48,6 +48,11 @@ TEST(ArgumentsOfExperts, FillThemUpToWhatTheRecipeTakes) {
   EXPECT_TRUE(says(narrow.draft.not_understood, "moe-router-padding-for-quantization (in fp4"));
 }
 
+TEST(ArgumentsOfExperts, NarrowThem) {
+  expect(of_experts("--moe-latent-size 512"), {{"model.moe.latent", "512"}, {"model.moe.ffn", "768"}});
+  expect(of_experts(""), {{"model.moe.latent", ""}});
+}
+
 TEST(ArgumentsOfExperts, FusePermutationsWhenToldTo) {
   expect(of_experts(""), {{"software", "megatron-lm"}});  // which has them apart
   expect(of_experts("--moe-permute-fusion"), {{"software.fusions.cross_entropy", "false"}, {"software.experts.permutation", "true"}});

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 
+#include "live_tensors.hpp"
 #include "places.hpp"
 #include "sim/memory/allocator_training.hpp"
 #include "sim/memory/predicted.hpp"
@@ -25,35 +25,6 @@ using sim::UnitTensors;
 
 constexpr double allocator_gib = 1024.0 * 1024.0 * 1024.0;
 constexpr double no_limit = 1e15;
-
-// What is live after the steps; fails where a tensor is taken twice or given back when it is not there.
-class Live {
- public:
-  explicit Live(double pairs) : pairs_(pairs) {}
-  void arrive(int tensor) { tensors_[tensor] = 0; }
-  void act(const std::vector<TensorStep>& steps) {
-    for (const TensorStep& step : steps) {
-      if (step.kind == TensorStep::Kind::take) {
-        EXPECT_TRUE(tensors_.try_emplace(step.tensor, step.bytes + pairs_ * step.per_pair).second) << step.tensor;
-      } else if (step.kind == TensorStep::Kind::give || step.kind == TensorStep::Kind::pass_on) {
-        EXPECT_EQ(tensors_.erase(step.tensor), 1U) << step.tensor;
-      }
-      if (step.kind == TensorStep::Kind::pass_on) arrive(step.name);
-    }
-  }
-  [[nodiscard]] double bytes() const {
-    double sum = 0;
-    for (const auto& [tensor, size] : tensors_) sum += size;
-    return sum;
-  }
-  void leave(int tensor) { tensors_.erase(tensor); }
-  [[nodiscard]] bool none() const { return tensors_.empty(); }
-  [[nodiscard]] bool none_of(int tensor) const { return !tensors_.contains(tensor); }
-
- private:
-  double pairs_;  // of token and expert, that the rank gets
-  std::map<int, double> tensors_;
-};
 
 std::vector<sim::Job> jobs_of_known_order(std::uint64_t seed, int wanted) {
   std::vector<sim::Job> known;
@@ -127,63 +98,6 @@ TEST(UnitTensors, OfALossInPlaceAreFewer) {
   constexpr double logits = 4096 * 32000.0, states = 2 * 4096 * 4096.0;
   EXPECT_EQ(most("0"), 10 * logits + states);
   EXPECT_EQ(most("6"), 6 * logits + states);
-}
-
-// Layers with experts and latent attention, by every dispatcher, in chunks, with modules dropped: forward leaves what the formula counts,
-// backward nothing, and an uneven job is trained with what each micro-batch gets.
-TEST(UnitTensors, OfExpertsAreThoseOfTheFormula) {
-  const std::string model = R"(
-model: {{layers: 4, hidden: 1024, heads: 16, ffn: 4096, activation: swiglu, vocab: 32000, positions: rope,
-        {}, moe: {{experts: 16, top_k: 4, shared: {}, ffn: 512, first_dense: 1}}}}
-cluster:{}
-gpus: 8
-parallel: {{{}}}
-batch: {{global: 32, micro: 1, sequence: 2048}}
-software: megatron-core
-recompute: {}
-moe: {{{}}}
-)";
-  const std::string latent = "mla: {q_lora: 256, kv_lora: 128, qk_nope: 64, qk_rope: 32, v: 64}", grouped = "kv_heads: 4, qk_norm: true";
-  int jobs = 0;
-  for (const std::string& attention : {latent, grouped}) {
-    for (const char* parallel : {"dp: 8, ep: 8", "dp: 4, tp: 2, sp: true, ep: 4, etp: 1", "dp: 4, tp: 2, sp: true, ep: 2, etp: 2"}) {
-      for (const char* recompute : {"none", "full", "{modules: [layernorm, moe_act, shared_experts, mlp]}", "selective"}) {
-        for (const char* moe : {"dispatcher: alltoall", "dispatcher: allgather", "dispatcher: hierarchical", "chunks: 4",
-                                "chunks: 2, chunk_recompute: false", "chunk_recompute: true", "routing: {zipf: 0.7}"}) {
-          const std::string modules =
-              attention == latent && recompute[0] == '{' ? "{modules: [layernorm, mla_up_proj, moe_act]}" : recompute;
-          const sim::Job job = job_of(fmt::format(fmt::runtime(model), attention, 1 + jobs % 2,
-                                                  small_cluster(8, "{tp: {alpha: 1, beta: 1}}", "{size: 2 TB, bandwidth: 400 GB/s}"),
-                                                  parallel, modules, moe));
-          ASSERT_TRUE(sim::knows_tensors(job.workload, job.system.software.memory.habits)) << moe;
-          ++jobs;
-          const workloads::ExpertLoads loads(job.workload);
-          const workloads::StageProgram stage = workloads::stage_programs(job.workload).front();
-          const workloads::ReplicaSync sync = workloads::replica_sync(job.workload);
-          const workloads::RankMemories formula(job.workload, job.system.software.memory.habits, sync, stage, &loads, 1);
-          const workloads::Shard shard = workloads::shard_of(job.workload);
-          for (std::size_t u = 1; u + 1 < stage.chunks[0].size(); ++u) {
-            const workloads::Unit& unit = stage.chunks[0][u];
-            const double kept = formula.at(0, static_cast<int>(u), 3).activations;
-            const UnitTensors tensors = sim::tensors_of(job.workload, job.system.software.memory.habits, unit);
-            Live live(unit.layer_kind == workloads::LayerKind::experts ? loads.received(1, unit.first_layer, 3) : 0);
-            live.arrive(UnitTensors::input);
-            live.act(tensors.forward);
-            live.leave(UnitTensors::output);
-            const double input = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
-            EXPECT_NEAR(live.bytes() + input, kept, 1e-9 * kept) << parallel << " " << modules << " " << moe << " " << unit.name;
-            live.arrive(UnitTensors::output_gradient);
-            live.act(tensors.backward);
-            live.leave(UnitTensors::input_gradient);
-            EXPECT_TRUE(live.none()) << parallel << " " << modules << " " << moe << " " << unit.name;
-          }
-          const AllocatorPeaks free = *sim::allocator_peaks(job, 0, no_limit);
-          EXPECT_FALSE(free.out_of_memory);
-          EXPECT_GE(free.reserved, free.allocated);
-        }
-      }
-    }
-  }
 }
 
 // Copies that a stack makes of pairs are not kept beside its fused activation, by the formula as by the allocator's tensors.

@@ -224,7 +224,7 @@ TEST(States, stand_beside_experts) {
 
 // Weights of an instance are those of the model: in 16 bits two bytes a parameter.
 TEST(States, stand_beside_all_weights) {
-  for (const char* name : {"nemotron-h-8b", "qwen3-next-80b-a3b", "nemotron3-nano-30b-a3b"}) {
+  for (const char* name : {"nemotron-h-8b", "qwen3-next-80b-a3b", "nemotron3-nano-30b-a3b", "nemotron3-super-120b-a12b"}) {
     const sim::ServingJob job = hybrid_job("all: {role: both}", some_load, name);
     EXPECT_NEAR(deploy(job).pools.front().memory.weights / (2 * count_parameters(job.model).total), 1, 1e-3) << name;
   }

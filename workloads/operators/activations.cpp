@@ -235,16 +235,23 @@ double mlp_bytes(const Workload& workload, const Shard& shard) {
   return adapters + outside + static_cast<double>(shard.tokens) * intermediate;
 }
 
+// Inputs of the projections around experts that are narrower than their layer: the one down reads what the norm gave, as the router does,
+// or a cast of its own; the one up the sum over a token's experts.
+double projected_bytes(const Workload& workload, const Shard& shard) {
+  if (!workload.model.narrows()) return 0;
+  const double own = keeps_casts(workload, shard.linear) ? static_cast<double>(shard.hidden) : 0;
+  return static_cast<double>(shard.spread_tokens) * saved_input(workload, shard) * (own + workload.model.routed_width());
+}
+
 // The router's scores and probabilities in fp32 and its map of choices; shared experts. Routed experts: received_activation_bytes.
 double experts_bytes(const Workload& workload, const Shard& shard) {
   const MoeSpec& moe = *workload.model.moe;
   const double router = static_cast<double>(shard.spread_tokens) * moe.experts * (2 * sizeof(float) + mask_byte);
-  if (workload.recompute.drops(RecomputeModule::shared_experts))
-    return outside_tensor_parallel(workload, shard, norm_input_bytes(workload, shard), copies_for_mlp(workload, shard)) + router;
-  const double shared =
-      static_cast<double>(shard.tokens) *
-      dense_intermediate_bytes(workload, shard, static_cast<double>(moe.shared) * moe.ffn / static_cast<double>(shard.tp));
-  return outside_tensor_parallel(workload, shard, norm_input_bytes(workload, shard), copies_for_mlp(workload, shard)) + router + shared;
+  const double around = outside_tensor_parallel(workload, shard, norm_input_bytes(workload, shard), copies_for_mlp(workload, shard)) +
+                        router + projected_bytes(workload, shard);
+  if (workload.recompute.drops(RecomputeModule::shared_experts)) return around;
+  const double width = static_cast<double>(moe.shared) * moe.ffn / static_cast<double>(shard.tp);
+  return around + static_cast<double>(shard.tokens) * dense_intermediate_bytes(workload, shard, width);
 }
 
 // Attention and every second product in 16 bits (queries, values, one of two halves of fc1, fc2), and the layer's input. Grouped products
@@ -341,7 +348,7 @@ double layer_activation_bytes(const Workload& workload, bool recomputed, LayerKi
     const double parts = workload.recompute.shards_inputs ? static_cast<double>(shard.tp) : 1;
     const double input = layer_input_bytes(workload, shard) / parts;
     const bool replays = kind == LayerKind::experts && replays_dispatch(workload);
-    const double combined = replays ? static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element : 0;
+    const double combined = replays ? static_cast<double>(shard.spread_tokens) * workload.model.routed_width() * shard.element : 0;
     return input + combined + kept_bytes(workload, shard, kind);
   }
   if (workload.recompute.every_second_product()) return every_second_product_bytes(workload, shard, kind);

@@ -43,18 +43,35 @@ Section permutation(const Workload& workload, const Shard& shard, bool back) {
                                                     back ? adds.forward * elements : 0, back ? 0 : adds.backward * elements});
 }
 
-Section routed(const Workload& workload, const Shard& shard) {
+Section routed(const Workload& workload) {
   const MoeSpec& moe = *workload.model.moe;
   const workloads::Parallel& parallel = workload.parallel;
   Section section;
   section.forward.emplace_back(RoutedExperts{Pass::forward});
   section.backward.emplace_back(RoutedExperts{Pass::backward_input, true});
   const double ffn = static_cast<double>(moe.ffn) / parallel.etp, width = ffn * (workload.model.gated() ? 2 : 1);
-  const auto h = static_cast<double>(shard.hidden);
+  const auto h = static_cast<double>(workload.model.routed_width());
   const double biases = workload.model.biases ? width + h : 0;
   const int held = moe.experts / parallel.ep;
   section.parameters = section.expert_parameters = held * (h * (width + ffn) + biases);
   return section;
+}
+
+// Between the hidden size and the width that routed experts work in: duplicated over tp, each rank projects its own tokens
+// (fc1_latent_proj and fc2_latent_proj in megatron/core/transformer/moe/moe_layer.py, NVIDIA/Megatron-LM d98e8a6).
+Section narrowed(const Workload& workload, const Shard& shard) {
+  if (!workload.model.narrows()) return {};
+  Shard alone = shard;
+  alone.tp = 1;
+  const Linear down{"latent_fc1", shard.spread_tokens, workload.model.routed_width(), shard.hidden, workload.model.biases};
+  return column_parallel(workload, alone, down, "experts");
+}
+Section widened(const Workload& workload, const Shard& shard) {
+  if (!workload.model.narrows()) return {};
+  Shard alone = shard;
+  alone.tp = 1;
+  const Linear up{latent_fc2, shard.spread_tokens, shard.hidden, workload.model.routed_width(), workload.model.biases};
+  return row_parallel(workload, alone, up, "experts");
 }
 
 std::vector<Section> shared(const Workload& workload, const Shard& shard) {
@@ -86,14 +103,19 @@ Section pairing_of_attention(const Workload& workload) {
 
 std::vector<Section> moe_sections(const Workload& workload, const Shard& shard) {
   const auto routing = [&](Section section) { return within(GraphScope::moe_router, workload, std::move(section)); };
+  const auto preprocessing = [&](Section section) { return within(GraphScope::moe_preprocess, workload, std::move(section)); };
+  Shard sent = shard;  // as what travels
+  sent.hidden = workload.model.routed_width();
   std::vector<Section> sections{routing(part_of(RecomputeModule::layernorm, norm(workload, shard, "post_norm"))),
                                 routing(router(workload, shard)),
                                 routing(choice(workload, shard)),
                                 pairing_of_attention(workload),
-                                within(GraphScope::moe_preprocess, workload, permutation(workload, shard, false)),
-                                wire_copies(workload, shard, static_cast<double>(shard.spread_tokens)),
-                                routed(workload, shard),
-                                permutation(workload, shard, true)};
+                                preprocessing(narrowed(workload, shard)),
+                                preprocessing(permutation(workload, sent, false)),
+                                wire_copies(workload, sent, static_cast<double>(shard.spread_tokens)),
+                                routed(workload),
+                                permutation(workload, sent, true),
+                                widened(workload, shard)};
   for (Section& section : shared(workload, shard)) sections.push_back(routing(std::move(section)));
   add_residual(sections, workload, shard, "mlp", workload.model.biases);
   return sections;

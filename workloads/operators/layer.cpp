@@ -32,11 +32,17 @@ bool is_weight_cast(const Item& item) {
   return op != nullptr && op->name.ends_with(weight_cast);
 }
 
+bool widens(const Item& item) {
+  const auto* op = std::get_if<Operator>(&item);
+  return op != nullptr && is_product_of(*op, latent_fc2);
+}
+
 // The output of the layer's last product is read by nobody in backward (what a dropout behind it needs is its mask), but for that of
-// experts, which the gradient of their weights in the sum reads: there nobody reads the sum.
+// experts, which the gradient of their weights in the sum reads: there nobody reads the sum, or what a projection of the sum gives.
 std::vector<Item> without_last_product(std::vector<Item> items) {
   if (std::ranges::any_of(items, is_routed)) {
-    std::erase_if(items, sums_pairs);
+    const bool projected = std::ranges::any_of(items, widens);
+    std::erase_if(items, projected ? widens : sums_pairs);
     return items;
   }
   const auto last = std::find_if(items.rbegin(), items.rend(), [](const Item& item) {

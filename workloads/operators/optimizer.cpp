@@ -105,14 +105,17 @@ std::vector<Matrices> dense_matrices(const Workload& workload, const Shard& shar
   }
   const std::int64_t ffn = kind == LayerKind::dense ? shard.ffn : std::int64_t{model.moe->shared} * model.moe->ffn / shard.tp;
   if (ffn > 0) all.insert(all.end(), {{ffn * (model.gated() ? 2 : 1), shard.hidden, 1}, {shard.hidden, ffn, 1}});
+  if (kind == LayerKind::experts && model.narrows())
+    all.insert(all.end(), {{model.moe->latent, shard.hidden, 1}, {shard.hidden, model.moe->latent, 1}});
   return all;
 }
 
-std::vector<Matrices> expert_matrices(const Workload& workload, const Shard& shard) {
+std::vector<Matrices> expert_matrices(const Workload& workload) {
   const MoeSpec& moe = *workload.model.moe;
   const double experts = static_cast<double>(moe.experts) / workload.parallel.ep;
   const std::int64_t ffn = std::max(1, moe.ffn / workload.parallel.etp);
-  return {{ffn * (workload.model.gated() ? 2 : 1), shard.hidden, experts}, {shard.hidden, ffn, experts}};
+  const std::int64_t width = workload.model.routed_width();
+  return {{ffn * (workload.model.gated() ? 2 : 1), width, experts}, {width, ffn, experts}};
 }
 
 double parameters_in(const std::vector<Matrices>& all) {
@@ -160,7 +163,7 @@ void add_muon(const Workload& workload, const HeldParameters& held, std::vector<
     }
   }
   if (held.dense_updated > 0) add_orthogonalisation(update, dense, held.dense_updated);
-  if (held.experts_updated > 0) add_orthogonalisation(update, expert_matrices(workload, shard), held.experts_updated);
+  if (held.experts_updated > 0) add_orthogonalisation(update, expert_matrices(workload), held.experts_updated);
 }
 
 }  // namespace

@@ -51,6 +51,8 @@ void append(std::vector<Item>& to, const std::vector<T>& more) {
 inline constexpr std::string_view ring_joining = "ring_joining";
 // What cuts tensors for an all-to-all over the context-parallel group, and what puts together what arrives.
 inline constexpr std::string_view exchange_copies = "exchange_copies";
+// The linear layer behind experts that are narrower than their layer, back to its width.
+inline constexpr const char* latent_fc2 = "latent_fc2";
 
 // Of the micro-batches, those whose gradients a kernel of their own adds to others: all, or where autograd adopts the first one's the
 // rest, and of sums that are reduced in every micro-batch only the rank's shard. Experts' lie over fewer ranks.

@@ -85,6 +85,7 @@ Shard shard_of(const Workload& workload, Reach reach) {
 
 Shard expert_shard_of(const Workload& workload) {
   Shard shard = shard_of(workload);
+  shard.hidden = workload.model.routed_width();
   shard.linear = workload.precision.of_experts();
   return shard;
 }

@@ -62,7 +62,8 @@ struct Shard {
 // Of a layer whose attention reaches so far; without attention it has no heads.
 [[nodiscard]] Shard shard_of(const Workload& workload, Reach reach);
 
-// Of a rank's routed experts, whose products may be in another precision than those of the rest of a layer.
+// Of a rank's routed experts, which may work in a narrower width than the layer's, and whose products may be in another precision than
+// those of its rest.
 [[nodiscard]] Shard expert_shard_of(const Workload& workload);
 
 // Rows of the vocabulary after padding to whole multiples, of as many for each rank of tp (Megatron-LM's make-vocab-size-divisible-by,

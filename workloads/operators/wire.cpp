@@ -19,13 +19,13 @@ bool copies_rows(const Item& item) {
 }  // namespace
 
 std::int64_t sent_width(const Workload& workload) {
-  const std::int64_t hidden = workload.model.hidden, multiple = workload.fusions.wire_multiple;
-  if (workload.experts.dispatcher != Dispatcher::hierarchical || workload.parallel.ep == 1) return hidden;
-  return (hidden + multiple - 1) / multiple * multiple;
+  const std::int64_t width = workload.model.routed_width(), multiple = workload.fusions.wire_multiple;
+  if (workload.experts.dispatcher != Dispatcher::hierarchical || workload.parallel.ep == 1) return width;
+  return (width + multiple - 1) / multiple * multiple;
 }
 
 Section wire_copies(const Workload& workload, const Shard& shard, double rows) {
-  if (sent_width(workload) == workload.model.hidden) return {};
+  if (sent_width(workload) == shard.hidden) return {};
   const double bytes = copies * 2 * rows * static_cast<double>(shard.hidden) * shard.element;
   return pointwise(
       std::string(copies_for_wire),

@@ -138,7 +138,9 @@ MixerLayers mixers_of(const InstancePlan& plan) {
 ExpertOperators experts_of(const InstancePlan& plan, const KernelFusions& fusions) {
   if (!plan.model.moe) return {};
   const auto make = [&](int pairs) { return expert_operators(workload_of(plan, few, fusions), pairs); };
-  return {lines(make(few).forward, make(more).forward, plan), plan.model.moe->experts / plan.ep};
+  const Shard shard = expert_shard_of(workload_of(plan, few, fusions));
+  return {lines(make(few).forward, make(more).forward, plan), plan.model.moe->experts / plan.ep,
+          static_cast<double>(shard.hidden) * shard.element};
 }
 
 CacheAttention attention_of(const InstancePlan& plan, const Shard& shard) {

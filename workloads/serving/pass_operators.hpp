@@ -33,6 +33,7 @@ struct TokenCall {
 struct ExpertOperators {
   std::vector<TokenOperator> operators;  // `bytes`: weights of all of the rank's experts
   int experts = 0;                       // the rank's own
+  double sent_bytes = 0;                 // of one token on its way to them, in 16 bits
 };
 
 struct LayerOperators {

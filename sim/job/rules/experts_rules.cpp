@@ -130,6 +130,13 @@ const Rule chunks_recomputed{
                      "chunk_recompute: false, or schedule: 1f1b"};
     }};
 
+const Rule chunks_of_whole_experts{
+    "moe.chunk_recompute", [](const Workload& w, const System&) { return !w.model.narrows() || !w.experts.chunk_recompute; },
+    [](const Workload&, const System&) {
+      return Refusal{"chunks that bring back their tokens are not simulated for experts narrower than their layer (model.moe.latent)",
+                     "chunk_recompute: false"};
+    }};
+
 const Rule nodes_counted{
     "moe.nodes_per_token",
     [](const Workload& w, const System&) {
@@ -162,9 +169,9 @@ const Rule capacity_sent{
 }  // namespace
 
 std::vector<Rule> experts_rules() {
-  return {pairs_have_experts, pairs_scheduled,   pairs_in_one_chunk, pairs_reduce_once, delays_in_pairs,     delays_whole_backwards,
-          experts_to_spread,  experts_over_ep,   expert_over_etp,    shared_over_tp,    whole_expert_groups, experts_need_sp,
-          experts_stay,       chunks_recomputed, nodes_counted,      capacity_known,    capacity_sent};
+  return {pairs_have_experts, pairs_scheduled,   pairs_in_one_chunk,      pairs_reduce_once, delays_in_pairs,     delays_whole_backwards,
+          experts_to_spread,  experts_over_ep,   expert_over_etp,         shared_over_tp,    whole_expert_groups, experts_need_sp,
+          experts_stay,       chunks_recomputed, chunks_of_whole_experts, nodes_counted,     capacity_known,      capacity_sent};
 }
 
 }  // namespace rehearse::sim

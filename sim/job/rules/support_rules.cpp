@@ -43,6 +43,13 @@ const Rule policy_of_plain_layers{
       return Refusal{not_simulated("recompute", "every second product for a model with a mixer, a pattern or a gate")};
     }};
 
+const Rule policy_of_whole_experts{
+    "recompute", [](const Workload& w, const System&) { return !w.recompute.every_second_product() || !w.model.narrows(); },
+    [](const Workload&, const System&) {
+      return Refusal{not_simulated("recompute", "every second product for experts narrower than their layer (moe.latent)"),
+                     "recompute: none or full"};
+    }};
+
 const Rule flash_in_few_bits{
     "precision.attention",
     [](const Workload& w, const System&) { return !w.precision.attention || w.attention == workloads::Attention::flash; },
@@ -80,8 +87,17 @@ const Rule experts_shard_over_all{
 }  // namespace
 
 std::vector<Rule> support_rules() {
-  return {linked_nodes,          muon,          muon_of_plain_layers,    policy_of_plain_layers, flash_in_few_bits, whole_head_alone,
-          offload_without_pairs, weights_alone, weights_of_dense_layers, experts_shard_over_all};
+  return {linked_nodes,
+          muon,
+          muon_of_plain_layers,
+          policy_of_plain_layers,
+          policy_of_whole_experts,
+          flash_in_few_bits,
+          whole_head_alone,
+          offload_without_pairs,
+          weights_alone,
+          weights_of_dense_layers,
+          experts_shard_over_all};
 }
 
 }  // namespace rehearse::sim
