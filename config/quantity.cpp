@@ -18,6 +18,8 @@ struct Unit {
   double per = 1;
 };
 
+// In base units. Beyond, what is worked out from quantities (products, quotients, squares) would no longer be finite.
+constexpr double least_of_any = 1e-30, most_of_any = 1e30;
 constexpr double kib = 1024;
 constexpr double bits_per_byte = 8;
 constexpr double seconds_per_day = 86400;
@@ -181,7 +183,7 @@ std::optional<double> parse_quantity(std::string_view text, Dimension dimension,
   for (const Unit& unit : how.units) {
     if (unit.name != rest) continue;
     const double value = *number * unit.times / unit.per;
-    if (std::isfinite(value)) return value;
+    if (value == 0 || (std::abs(value) >= least_of_any && std::abs(value) <= most_of_any)) return value;
     why = fmt::format("'{}' is out of range", text);
     return std::nullopt;
   }

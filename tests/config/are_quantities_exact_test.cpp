@@ -106,6 +106,10 @@ TEST(AreQuantitiesExact, refusals_say_what_to_write) {
   EXPECT_EQ(refused("5 Gps", Dimension::power), "unknown unit 'Gps' (known: W, kW, MW)");
   EXPECT_EQ(refused("5 us", Dimension::frequency), "unknown unit 'us' (known: Hz, MHz, GHz)");
   EXPECT_EQ(refused("1e400 s", Dimension::time), "'1e400 s' is out of range");
+  EXPECT_EQ(refused("1e31 s", Dimension::time), "'1e31 s' is out of range");
+  EXPECT_EQ(refused("-1e31 dBm", Dimension::level), "'-1e31 dBm' is out of range");
+  EXPECT_EQ(refused("1e-31 B/s", Dimension::bandwidth), "'1e-31 B/s' is out of range");
+  EXPECT_EQ(parsed("0 s", Dimension::time), 0);
   EXPECT_EQ(refused("nan s", Dimension::time), "'nan s' does not start with a number (write 5 us or 5 ms)");
   EXPECT_EQ(refused("inf s", Dimension::time), "'inf s' does not start with a number (write 5 us or 5 ms)");
   EXPECT_EQ(refused("", Dimension::time), "'' does not start with a number (write 5 us or 5 ms)");
