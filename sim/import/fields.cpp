@@ -1,5 +1,7 @@
 #include "sim/import/fields.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "sim/import/interpolation.hpp"
@@ -8,8 +10,22 @@ namespace rehearse::sim {
 
 using config::Node;
 
+namespace {
+
+// What a path goes through is a mapping, left out or null: in anything else a setting would be passed over.
+void require_mappings(const Node& root, std::string_view path) {
+  for (std::size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.', dot + 1)) {
+    const auto above = root.find_path(path.substr(0, dot));
+    if (!above || above->is_null()) return;
+    if (!above->is_map()) above->fail(fmt::format("{} must be a mapping", path.substr(0, dot)));
+  }
+}
+
+}  // namespace
+
 std::optional<Node> Fields::take(std::string_view path) {
   seen_.emplace(path);
+  if (root_.is_map()) require_mappings(root_, path);
   auto found = root_.is_map() ? root_.find_path(path) : std::nullopt;
   if (found && how_ == Interpolates::yes) found = Interpolation(root_).resolved(*found);
   return found && !found->is_null() ? found : std::nullopt;

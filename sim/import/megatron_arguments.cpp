@@ -74,6 +74,11 @@ std::string MegatronArguments::word(std::string_view name, std::string_view othe
   return value ? value->as_string() : std::string(otherwise);
 }
 
+std::string MegatronArguments::choice(std::string_view name, const std::vector<std::string>& choices) {
+  const auto value = take(name);
+  return value ? value->as_choice(choices) : choices.front();
+}
+
 std::int64_t MegatronArguments::whole(std::string_view name, std::int64_t otherwise, std::int64_t low, std::int64_t high) {
   const auto value = take(name);
   return value ? value->as_int(low, high) : otherwise;

@@ -30,6 +30,7 @@ class MegatronArguments {
   [[nodiscard]] bool flag(std::string_view name);
   [[nodiscard]] std::optional<bool> truth(std::string_view name);  // of settings whose `false` says something
   [[nodiscard]] std::string word(std::string_view name, std::string_view otherwise);
+  [[nodiscard]] std::string choice(std::string_view name, const std::vector<std::string>& choices);  // the first where it is not given
   [[nodiscard]] std::int64_t whole(std::string_view name, std::int64_t otherwise, std::int64_t low = 1, std::int64_t high = 1'000'000'000);
   [[nodiscard]] bool has(std::string_view name) const;
 

@@ -35,9 +35,13 @@ std::string activation_of(MegatronArguments& arguments) {
   if (geglu) return "geglu";
   // Programs on top of Megatron name function and gate.
   const bool gated = arguments.flag("gated-linear-unit");
-  const std::string name = arguments.word("activation-func", "gelu");
-  if (name.find("silu") != std::string::npos || name.find("swiglu") != std::string::npos) return "swiglu";
-  if (name.find("relu") != std::string::npos) return "relu2";
+  const auto given = arguments.take("activation-func");
+  const std::string name = given ? given->as_string() : "gelu";
+  const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
+  if (has("silu") || has("swiglu")) return "swiglu";
+  if (has("relu")) return "relu2";
+  if (!has("gelu") && !has("geglu"))
+    given->fail(fmt::format("activation-func {} is not simulated", config::shown(name)), "a name with gelu, silu or relu in it");
   return gated ? "geglu" : "gelu";
 }
 
@@ -91,8 +95,19 @@ void read_positions(MegatronArguments& arguments, Draft& draft) {
   draft.set("model.positions", name);
 }
 
+void read_dropout(MegatronArguments& arguments, Draft& draft) {
+  constexpr double otherwise = 0.1;
+  if (!arguments.has("hidden-dropout")) draft.infer("model.dropout: 0.1, Megatron's default");
+  const auto given = arguments.take("hidden-dropout"), of_attention = arguments.take("attention-dropout");
+  const double hidden = given ? given->as_number(0, 1) : otherwise, attention = of_attention ? of_attention->as_number(0, 1) : otherwise;
+  given ? draft.set("model.dropout", *given) : draft.set("model.dropout", "0.1");
+  if (hidden != attention) draft.infer(fmt::format("attention-dropout {} counts as hidden-dropout {}", attention, hidden));
+}
+
 void read_norms_and_biases(MegatronArguments& arguments, Draft& draft) {
-  const std::string norm = arguments.word("normalization", "LayerNorm");
+  // The last two of NeMo.
+  const std::string norm =
+      arguments.choice("normalization", {"LayerNorm", "RMSNorm", "layernorm", "rmsnorm", "layernorm1p", "low_precision_layernorm"});
   draft.set("model.norm", norm == "RMSNorm" || norm == "rmsnorm" ? "rmsnorm" : "layernorm");
   const bool without = arguments.flag("disable-bias-linear"), qkv = arguments.flag("add-qkv-bias");
   const auto biases = arguments.truth("add-bias-linear");  // of programs on top; Megatron's own parser has the switch above
@@ -101,10 +116,7 @@ void read_norms_and_biases(MegatronArguments& arguments, Draft& draft) {
   if (!all && qkv) draft.set("model.attention_biases", "qkv");
   const bool over_heads = arguments.flag("qk-layernorm");
   if (over_heads && !arguments.has("multi-latent-attention")) draft.set("model.qk_norm", "true");
-  if (!arguments.has("hidden-dropout")) draft.infer("model.dropout: 0.1, Megatron's default");
-  const std::string hidden = arguments.word("hidden-dropout", "0.1"), attention = arguments.word("attention-dropout", "0.1");
-  draft.set("model.dropout", hidden);
-  if (hidden != attention) draft.infer(fmt::format("attention-dropout {} counts as hidden-dropout {}", attention, hidden));
+  read_dropout(arguments, draft);
   const bool untied = arguments.flag("untie-embeddings-and-output-weights");
   const bool tied = arguments.truth("share-embeddings-and-output-weights").value_or(!untied);
   draft.set("model.tied_embeddings", tied ? "true" : "false");

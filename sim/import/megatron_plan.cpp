@@ -128,12 +128,16 @@ void read_megatron_precision(MegatronArguments& arguments, Draft& draft) {
   draft.set("precision.optimizer", "fp32");
 }
 
+constexpr std::array<std::string_view, 5> attention_backends{"flash", "fused", "unfused", "local", "auto"};  // AttnBackend of Megatron-Core
+
 void read_attention(MegatronArguments& arguments, Draft& draft) {
   const bool flash = arguments.flag("use-flash-attn");
-  const std::string implementation = arguments.word("transformer-impl", "transformer_engine");
+  const std::string implementation = arguments.choice("transformer-impl", {"transformer_engine", "local", "inference_optimized"});
   const auto backend = arguments.take("attention-backend");
   std::string name = backend ? backend->as_string() : "auto";
   if (name.find('.') != std::string::npos) name = name.substr(name.rfind('.') + 1);  // AttnBackend.flash
+  if (std::ranges::find(attention_backends, name) == attention_backends.end())
+    backend->fail(fmt::format("unknown attention-backend {}", config::shown(name)), "flash, fused, unfused, local or auto");
   const bool apart = name == "unfused" || name == "local" || (name == "auto" && implementation == "local" && !flash);
   draft.set("attention", apart ? "unfused" : "flash");
   if (name == "auto" && !flash) draft.infer(fmt::format("attention: {}, what 'auto' comes to", apart ? "unfused" : "flash"));
@@ -164,7 +168,7 @@ void set_full_layers(const std::optional<Node>& layers, const MegatronDegrees& d
 void read_recompute(MegatronArguments& arguments, const MegatronDegrees& degrees, Draft& draft) {
   const bool activations = arguments.flag("recompute-activations");
   const auto granularity = arguments.take("recompute-granularity");
-  const std::string method = arguments.word("recompute-method", "uniform");
+  const std::string method = arguments.choice("recompute-method", {"uniform", "block"});
   const auto layers = arguments.take("recompute-num-layers");
   const bool shards_inputs = arguments.flag("distribute-saved-activations");
   if (!granularity && !activations) {
