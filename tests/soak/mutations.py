@@ -166,6 +166,18 @@ def mutate(rng, root, program, folder):
 
 
 def wrong_with(answer):
+    yield from wrong_ending(answer)
+    if answer.code not in (0, 1):
+        return
+    if answer.out.lstrip().startswith(b"{"):
+        for method, result in json.loads(answer.out).get("results", {}).items():
+            yield from nonsense(method, result)
+    elif re.search(rb"\b(nan|inf|-inf|1\.79769e\+308)\b", answer.out):
+        yield "a number that is none"
+
+
+def wrong_ending(answer):
+    """Whatever is asked: it ends with a code of its own, a refusal with words alone, an answer with something printed."""
     if answer.hangs:
         yield "it does not end"
     elif answer.code not in (0, 1, 2):
@@ -174,11 +186,6 @@ def wrong_with(answer):
         yield "a refusal with results, or without words"
     elif answer.code < 2 and not answer.out.strip():
         yield f"exit code {answer.code} and nothing printed"
-    elif answer.code < 2 and answer.out.lstrip().startswith(b"{"):
-        for method, result in json.loads(answer.out).get("results", {}).items():
-            yield from nonsense(method, result)
-    elif answer.code < 2 and re.search(rb"\b(nan|inf|-inf|1\.79769e\+308)\b", answer.out):
-        yield "a number that is none"
 
 
 def rng_of(seed, number):
