@@ -195,6 +195,16 @@ void check_unlike(const Node& node, const Model& model) {
   if (model.post_norms) node.at("post_norms").fail("norms behind branches are not simulated of models with a mixer or a pattern");
 }
 
+// Products are counted in pairs of one over queries or keys and one over values, at the mean of their widths
+// (workloads/operators/shard.cpp).
+void check_latent(const Node& node, const Model& model) {
+  if (!model.mla) return;
+  if (model.qk_norm) node.at("qk_norm").fail("latent attention has norms of its own");
+  const auto widths = std::int64_t{model.mla->qk_nope} + model.mla->qk_rope + model.mla->v;
+  if (widths % 2 != 0)
+    node.at("mla").at("v").fail(fmt::format("an odd sum of widths (qk_nope + qk_rope + v = {}) is not simulated", widths));
+}
+
 // What several keys say together, at the key that is most likely wrong.
 void check(const Node& node, const Model& model) {
   check_side_by_side(node, model);
@@ -207,7 +217,7 @@ void check(const Node& node, const Model& model) {
   if (model.heads % model.kv_heads != 0) {
     node.at("kv_heads").fail(fmt::format("heads ({}) is not a multiple of kv_heads ({})", model.heads, model.kv_heads));
   }
-  if (model.qk_norm && model.mla) node.at("qk_norm").fail("latent attention has norms of its own");
+  check_latent(node, model);
   if (!node.find("head_dim") && model.hidden % model.heads != 0) {
     node.at("heads").fail(fmt::format("hidden ({}) is not a multiple of heads ({})", model.hidden, model.heads), "give head_dim as well");
   }

@@ -149,5 +149,16 @@ TEST(Norms, OverHeadsAreLatentAttentionsOwn) {
             std::string::npos);
 }
 
+// Said at the model, not once its operators are made.
+TEST(Widths, OfLatentAttentionHaveAnEvenSum) {
+  const auto with_values = [](int width) {
+    return model("{layers: 2, hidden: 64, heads: 4, ffn: 64, activation: swiglu, vocab: 1, mla: {kv_lora: 8, qk_nope: 8, qk_rope: 8, v: " +
+                 std::to_string(width) + "}}");
+  };
+  EXPECT_EQ(with_values(8).mla->v, 8);
+  EXPECT_NE(config::refusal_of([&] { return with_values(9); }).find(":1:"), std::string::npos);
+  EXPECT_NE(config::refusal_of([&] { return with_values(9); }).find("qk_nope + qk_rope + v = 25"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace rehearse::workloads::testing
