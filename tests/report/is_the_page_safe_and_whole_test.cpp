@@ -189,5 +189,20 @@ TEST(Page, OfTheHandMadeComparisonHasItsSectionsTwiceTheSame) {
   EXPECT_EQ(page, written("report-page", report));
 }
 
+// It is of no operation: bars end before the step does.
+TEST(Page, SaysThatTheAllocatorsTimeIsNotDrawn) {
+  const Timeline timeline = hand_made_timeline();
+  const auto says = [&](double allocator_s) {
+    StepResult step = hand_made_step("simulated");
+    for (RankResult& rank : step.ranks) rank.phases[Phase::allocator] = allocator_s;
+    lengthen(step, allocator_s);
+    Report report(hand_made_job());
+    report.own(StepResults{{&step}}).add(&timeline).own(PageWanted{});
+    return written("report-page", report).find("what the allocator takes comes on top of the step and is not drawn") != std::string::npos;
+  };
+  EXPECT_TRUE(says(0.1));
+  EXPECT_FALSE(says(0));
+}
+
 }  // namespace
 }  // namespace rehearse::sim::page

@@ -52,11 +52,18 @@ std::string bars_of(const TimelineView& view) {
   return svg("Timeline of the simulated ranks", y + 24, axis_of_time(x, 0, y + 4) + "<g class=\"bars\">\n" + out + "</g>\n" + hover);
 }
 
-std::string note_on(const TimelineView& view) {
+// It comes on top of the timeline's step, of no operation.
+bool allocator_takes_time(const Input& input) {
+  const std::string pointer = "/results/simulated/mean_phases_s/allocator";
+  return input.has(pointer) && input.at(pointer).get<double>() > 0;
+}
+
+std::string note_on(const TimelineView& view, bool without_allocator) {
   std::string note = fmt::format("{} operations on {} simulated rank{}", view.operations, view.ranks, view.ranks == 1 ? "" : "s");
   if (view.ranks_shown < view.ranks) note += fmt::format(", of which {} are shown", view.ranks_shown);
   note += "; what is nearer than half a pixel is one bar";
   if (view.bars_left_out > 0) note += fmt::format("; the {} shortest of {} bars are left out", view.bars_left_out, view.bars);
+  if (without_allocator) note += "; what the allocator takes comes on top of the step and is not drawn";
   return fmt::format("<p class=\"sub\">{}. Every operation is in timeline.json, for Perfetto.</p>\n", note);
 }
 
@@ -75,7 +82,7 @@ class TimelineSection final : public Section {
     }
     std::vector<Mark> marks;
     for (const std::string& phase : phases) marks.push_back({css_of_words(phase), phase.empty() ? "not told (--trace-args none)" : phase});
-    return note_on(*input.timeline) + legend(marks) + bars_of(*input.timeline);
+    return note_on(*input.timeline, allocator_takes_time(input)) + legend(marks) + bars_of(*input.timeline);
   }
 };
 
