@@ -162,14 +162,4 @@ StepResult with_allocator(const Job& job, StepResult step) {
   return step;
 }
 
-void add_allocator(const Job& job, std::initializer_list<MemoryResult*> memories) {
-  AllocatorTrainings trainings(job);
-  for (MemoryResult* memory : memories) trainings.add_to(*memory);
-}
-
-void add_allocator(const Job& job, const workloads::Compiled& compiled, std::initializer_list<MemoryResult*> memories) {
-  AllocatorTrainings trainings(job, compiled);
-  for (MemoryResult* memory : memories) trainings.add_to(*memory);
-}
-
 }  // namespace rehearse::sim

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <memory>
 #include <optional>
 
@@ -29,16 +28,13 @@ struct AllocatorPeaks {
 // shard; at most four, evenly spread, are tried.
 [[nodiscard]] std::optional<AllocatorPeaks> allocator_peaks(const Job& job, int stage, double device_bytes);
 
-// Replaces the fitted share of cache by what the allocator keeps, where that is known: without a limit, and whether it must be kept when
-// the GPU's memory is one; in several results of the same job. Some trainings of a few steps per stage: not for searches.
-void add_allocator(const Job& job, const workloads::Compiled& compiled, std::initializer_list<MemoryResult*> memories);
-void add_allocator(const Job& job, std::initializer_list<MemoryResult*> memories);
-
-// The step with that memory, and with the time that the allocator takes where it is full (allocator_time.hpp).
+// The step with the memory of AllocatorTrainings, and with the time that the allocator takes where it is full (allocator_time.hpp).
 [[nodiscard]] StepResult with_allocator(const Job& job, const workloads::Compiled& compiled, StepResult step);
 [[nodiscard]] StepResult with_allocator(const Job& job, StepResult step);
 
-// The same of results that are there one after another: each stage is trained once for all of them.
+// Replaces the fitted share of cache by what the allocator keeps, where that is known: without a limit, and whether it must be kept when
+// the GPU's memory is one; in results of the same job, one after another: each stage is trained once for all of them. Some trainings of a
+// few steps per stage: not for searches.
 class AllocatorTrainings {
  public:
   // What it is given must outlive it.

@@ -127,7 +127,7 @@ const MemoryResult& Predicted::memory() {
 const MemoryResult& Predicted::with_allocator() {
   if (!with_allocator_) {
     with_allocator_ = memory();
-    add_allocator(job_, compiled(), {&*with_allocator_});
+    AllocatorTrainings(job_, compiled()).add_to(*with_allocator_);
   }
   return *with_allocator_;
 }

@@ -15,7 +15,7 @@ TEST(AllocatorPeaks, ALargerModelNeedsNoLess) {
     const sim::Job job = job_of("model: {layers: 16, hidden: 4096, heads: 32, vocab: 128256, positions: rope, activation: swiglu, " +
                                 model + "}\ncluster: dgx-h100-ndr400\ngpus: 8\nbatch: {global: 32, micro: 2, sequence: 8192}\n" + layout);
     sim::MemoryResult memory = sim::predicted_memory(job);
-    sim::add_allocator(job, {&memory});
+    sim::AllocatorTrainings(job).add_to(memory);
     std::vector<double> of_stages;
     for (const sim::RankMemory& rank : memory.ranks) {
       EXPECT_TRUE(rank.cache_simulated) << model << "\n" << layout;

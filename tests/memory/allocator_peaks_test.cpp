@@ -207,7 +207,7 @@ TEST(AllocatorPeaks, AreTheSameForResultsOneAfterAnother) {
   for (const sim::Job& job : jobs_of_known_order(7, 5)) {
     const sim::MemoryResult formula = sim::predicted_memory(job);
     sim::MemoryResult alone = formula;
-    sim::add_allocator(job, {&alone});
+    sim::AllocatorTrainings(job).add_to(alone);
     sim::AllocatorTrainings trainings(job);
     for (sim::MemoryResult each : {formula, formula}) {
       trainings.add_to(each);
@@ -223,7 +223,7 @@ TEST(AllocatorPeaks, AreTheSameForResultsOneAfterAnother) {
 TEST(AllocatorPeaks, AreTheSameWhenBegunOnOtherThreads) {
   for (const sim::Job& job : jobs_of_known_order(11, 40)) {
     sim::MemoryResult alone = sim::predicted_memory(job), begun = alone;
-    sim::add_allocator(job, {&alone});
+    sim::AllocatorTrainings(job).add_to(alone);
     sim::AllocatorTrainings trainings(job);
     trainings.begin();
     trainings.add_to(begun);
