@@ -156,14 +156,16 @@ def ask(program, folder, keys, case):
     document = place(keys, document, path, value, rename)
     (pathlib.Path(folder) / "job.yaml").write_text(text_of(document))
     answer = program.run([command_of(keys, path), "job.yaml", "--json"], folder)
-    return answer, list(wrong_answers(answer, near))
+    return answer, list(wrong_answers(answer, near, rename))
 
 
-def wrong_answers(answer, near):
+def wrong_answers(answer, near, rename):
     yield from wrong_ending(answer)
     if answer.code == 2:
         if not re.match(r"\S+:\d+:\d+: error: .", answer.err.split("\n", 1)[0]):
             yield f"a refusal without its place: {answer.err[:200]}"
+        elif rename and f"unknown key '{rename}'" not in answer.err:
+            return  # another key is of no use without it, and comes first
         elif near and "did you mean" not in answer.err and re.search(rf"known: .*\b{near}\b", answer.err):
             yield f"a refusal that does not name '{near}': {answer.err[:300]}"
     elif answer.code in (0, 1):
