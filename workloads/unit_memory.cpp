@@ -84,9 +84,8 @@ class Sizes {
     return memory;
   }
 
-  // Kept: inputs of the final norm and of the logits, and per logit either the gradient, which the fused loss writes in place of the
-  // logit, or the probability in fp32. Not fused: the logits and their copy in fp32 live until the loss is known, their gradient is a copy;
-  // of logits that are in fp32 neither.
+  // Kept: inputs of the final norm and of the logits, and per logit the gradient, which a fused loss writes over the logit, or the
+  // probability in fp32. Not fused, logits and a copy in fp32 live until the loss is known, and their gradient is cast; not of fp32 ones.
   [[nodiscard]] UnitMemory head() const {
     const double logits = static_cast<double>(shard_.tokens * shard_.loss_vocab);
     const bool fused = workload_.fusions.cross_entropy && habits_.loss_bytes < shard_.element + fp32;
@@ -300,7 +299,7 @@ class Sizes {
   }
 
   // Gradients of the layer's output and input, and of what lies inside the larger half: the MLP's two intermediate tensors, or
-  // attention's context, queries, keys and values (unfused: and scores and probabilities).
+  // attention's context, queries, keys and values (unfused: and scores and probabilities, of which dropout's output takes one along).
   [[nodiscard]] double layer_gradients(const Unit& unit) const {
     const LayerKind kind = unit.layer_kind;
     const auto tokens = static_cast<double>(shard_.tokens);
@@ -311,7 +310,8 @@ class Sizes {
       mlp = tokens * static_cast<double>(moe.shared) * moe.ffn / static_cast<double>(shard_.tp) * (gates() + 1);
     }
     double attention = tokens * static_cast<double>(2 * shard_.query_width + 2 * shard_.kv_width);
-    if (workload_.attention == Attention::unfused) attention += 2 * tokens * static_cast<double>(shard_.heads * shard_.sequence);
+    if (workload_.attention == Attention::unfused)
+      attention += (shard_.dropout ? 1 : 2) * tokens * static_cast<double>(shard_.heads * shard_.sequence);
     return 2 * states() + std::max({mlp * shard_.element, attends(unit) ? attention * shard_.element : 0, mixer_gradients(unit)});
   }
 

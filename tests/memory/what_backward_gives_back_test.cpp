@@ -54,6 +54,19 @@ TEST(WhatBackwardGivesBack, ExpertsTensorsFollowOneAnother) {
   EXPECT_EQ(taken(freed(), 100), 24 * llama_hidden * ffn * e + 100 * (llama_hidden + 2 * ffn - (3 * ffn + llama_hidden)) * e);
 }
 
+// Dropout's backward makes the second gradient of the scores' size when the product with the values, which read dropout's output, is over:
+// of 2 + 1 + 2 bytes that forward left of a score, and two gradients of 2, 7 are there at most; without dropout all of 2 + 2 x 2.
+TEST(WhatBackwardGivesBack, DropoutsOutputIsGoneBeforeTheSecondGradientOfScores) {
+  Workload w = one_gpu();
+  w.attention = workloads::Attention::unfused;
+  const auto backward = [&](double dropout) {
+    w.model.dropout = dropout;
+    return workloads::unit_memory(w, {}, workloads::stage_programs(w).front().chunks[0][1]).backward_temporary;
+  };
+  constexpr double scores = 32 * llama_tokens * llama_tokens;
+  EXPECT_EQ(backward(0) - backward(0.1), 2 * scores);
+}
+
 // The embedding's gradient is the one that the update reads; a table that the head shares has the head's already.
 TEST(WhatBackwardGivesBack, TheEmbeddingsGradientIsItsOwn) {
   Workload w = one_gpu();
