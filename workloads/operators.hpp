@@ -29,7 +29,10 @@ struct Operator {
   // attention: one causal or full attention of batch x heads over query x key positions
   std::int64_t batch = 0, heads = 0, kv_heads = 0, query = 0, key = 0, head_dim = 0;
   bool causal = false;
-  int kernels = 1;                                 // launches
+  int kernels = 1;  // launches
+  // Of its outputs, those that a library allocates by torch.empty (Transformer Engine's products, norms and attention), which PyTorch fills
+  // first where algorithms are deterministic.
+  double allocated_bytes = 0;
   int block_sums = 0;                              // of them those that add up what blocks have of a small weight's gradient
   double times = 1;                                // it takes so many times what the GPU's file says
   GroupedKernel grouped = GroupedKernel::library;  // gemm: of rows sorted by expert, by this kernel

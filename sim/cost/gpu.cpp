@@ -147,6 +147,18 @@ const Keys<Gpu>& gpu_keys() {
       K("atomic_adds", &Gpu::adds_per_s, config::quantity(Dimension::rate, 1e6), "To elements of 16 bits in its memory."),
       K("block_sum", &Gpu::block_sum_s, config::quantity(Dimension::time),
         "To add up what the blocks of a norm over heads have of its weight's gradient (sums_by_block of a stack)."),
+      K("multiprocessors", &Gpu::multiprocessors, config::number(1, 1024),
+        "Whose number FlashAttention-2's deterministic backward goes by (deterministic of a stack).")
+          .otherwise("132"),
+      K(
+          "deterministic_attention", flash_share_keys().shape(),
+          [](const Node& node, Gpu& gpu) {
+            gpu.deterministic_attention.clear();
+            flash_share_keys().read(node, gpu.deterministic_attention);
+            if (gpu.deterministic_attention.empty()) node.fail_at_key("a head dimension is missing", "write for example {128: 0.63}");
+          },
+          {}, "Of the rate of other flash attention's backward, what a deterministic one reaches, by head dimension.")
+          .otherwise("{128: 0.63}"),
       K("retaking", &Gpu::retaking_bytes_per_s, config::quantity(Dimension::bandwidth, 1e6),
         "At which its driver takes memory back from PyTorch's allocator and hands it out again, where memory is full."),
       K("eager", &Gpu::eager_share, config::number(0.1, 1), "Of the rate of memory-bound kernels, what PyTorch's own operators reach."),

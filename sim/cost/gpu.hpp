@@ -53,6 +53,12 @@ struct Gpu {
   // of each resident block after another by four threads a column. 58 and 78 us each on H20 of 78 multiprocessors (112 norms, four in each
   // of 28 blocks, of a Cosmos 2B: 6.5 and 8.74 ms an iteration in a public profile of July 2026), 98 and 132 us with H100's 132.
   double block_sum_s = 115e-6;
+  // Of the rate of flash attention's backward, what a deterministic one reaches, by head dimension; FlashAttention-2's follows from the
+  // multiprocessors (sim/cost/deterministic.cpp). The default is FlashAttention-3's on H100, whose sums wait for one another: 361 of 575
+  // TFLOP/s, causal, 2 x 8,192 tokens, 16 heads of 128 (Dao-AILab/flash-attention, pull request 1893). Of cuDNN's on Hopper no figure was
+  // found (assumption: as that).
+  std::map<int, double> deterministic_attention{{128, 0.63}};
+  double multiprocessors = 132;  // the default is H100's
   // At which its driver takes memory back from PyTorch's allocator and hands it out again, of one process (sim/memory/allocator_time.hpp).
   // Fitted to the four steps of nanotron's sweep on H100 (fitted half) that do so: 1.5 to 2 ms for each GiB and rank. No benchmark by size
   // was found; GPUs of other vendors as well (assumption).
@@ -98,6 +104,7 @@ struct Software {
   std::map<std::string, bool> fusions;  // "softmax", "norm", "activation", "rope", "cross_entropy", ...
   workloads::KernelFusions kernels;     // what it does beyond `fusions`; kernel_fusions() has both
   bool replays_graphs = false;          // the job's cuda_graphs: kernels cost the host nothing
+  bool deterministic = false;           // torch.use_deterministic_algorithms(True), and no kernel whose sums come in any order
   bool launch_blocking = false;         // the host waits for every kernel before it issues the next (CUDA_LAUNCH_BLOCKING)
   double kernel_time = 1;               // kernels take so many times what the GPU's file says
   double launch_s = 0;                  // per kernel, added to the kernel's time: the gap between dependent kernels on the GPU

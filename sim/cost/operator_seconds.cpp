@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/cost/deterministic.hpp"
 #include "sim/cost/queue.hpp"
 #include "workloads/model.hpp"
 
@@ -35,12 +36,26 @@ double line_s(const Gpu& gpu, const Software& software, const workloads::Operato
   return gpu.cost->seconds(whole);
 }
 
+int generation_of(const Gpu& gpu, const Software& software) {
+  return software.flash == sdpa && !gpu.flash_share.contains(sdpa) ? 2 : software.flash;
+}
+
 // What the stack's attention reaches of the GPU's line.
 double flash_share(const Gpu& gpu, const Software& software, const workloads::Operator& op) {
   if (op.cls != workloads::OperatorClass::attention) return 1;
   const auto head_dim = static_cast<int>(op.head_dim);
   if (software.flash == masked) return masked_of_second * share_of_square(op) * generation_share(gpu, 2, head_dim);
-  return generation_share(gpu, software.flash == sdpa && !gpu.flash_share.contains(sdpa) ? 2 : software.flash, head_dim);
+  const int generation = generation_of(gpu, software);
+  return generation_share(gpu, generation, head_dim) * (software.deterministic ? deterministic_share(gpu, generation, op) : 1);
+}
+
+// Of what deterministic algorithms move beside it, at the rate of kernels bound by memory.
+double deterministic_s(const Gpu& gpu, const Software& software, const workloads::Operator& op) {
+  if (!software.deterministic) return 0;
+  workloads::Operator moved;
+  moved.cls = workloads::OperatorClass::memory_bound;
+  moved.bytes = deterministic_bytes(gpu, generation_of(gpu, software), op);
+  return moved.bytes > 0 ? gpu.cost->seconds(moved) : 0;
 }
 
 double grouped_share(const Gpu& gpu, const workloads::Operator& op) {
@@ -69,7 +84,7 @@ Share share_of(const Gpu& gpu, const Software& software, std::span<const workloa
     const double cost_s = line_s(gpu, software, op) / (op.eager ? gpu.eager_share : 1);
     const double kernel_s = std::max(cost_s, op.adds / gpu.adds_per_s);
     const double alone_s = software.kernel_time * op.times * kernel_s / (flash_share(gpu, software, op) * grouped_share(gpu, op));
-    share.device_s += alone_s + op.block_sums * gpu.block_sum_s + software.launch_s * op.kernels;
+    share.device_s += alone_s + deterministic_s(gpu, software, op) + op.block_sums * gpu.block_sum_s + software.launch_s * op.kernels;
   }
   return share;
 }

@@ -168,6 +168,8 @@ const Keys<Software>& software_keys() {
       K("kernel_time", &Software::kernel_time, config::number(1, 4), "Kernels take so many times what the GPU's file says."),
       K("launch", &Software::launch_s, time(), "Per kernel, the gap between dependent kernels on the GPU.").required(),
       K("issue", &Software::issue_s, time(), "Per kernel on the host, on top of the driver's launch.").required(),
+      K("deterministic", &Software::deterministic, truth(),
+        "torch.use_deterministic_algorithms: flash attention's backward adds in one order, and what libraries allocate is filled first."),
       K("launch_blocking", &Software::launch_blocking, truth(),
         "CUDA_LAUNCH_BLOCKING=1: the host waits for every kernel before it issues the next."),
       K("network_wait", &Software::network_wait_s, time(),

@@ -51,6 +51,35 @@ TEST(HeadNorms, AddUpWhatBlocksHaveOfTheirWeights) {
   EXPECT_EQ(sums("qk_norm"), 0);
 }
 
+// In 16 bits: what products, fused norms and flash attention write, a weight's gradient where it is not added to the buffer; PyTorch's own
+// operators, the head among them, allocate without torch.empty. 32 heads of 128, 8 of keys and values.
+TEST(AllocatedOutputs, AreThoseOfALibrarysKernels) {
+  Workload llama = llama_of_width(4096);
+  const BlockProgram added = layer_program(llama, false);
+  const auto written = [](const std::vector<Item>& items, const char* name, Pass pass) {
+    double bytes = 0;
+    for (const Item& item : items) {
+      const auto* op = std::get_if<Operator>(&item);
+      if (op != nullptr && op->name == name && op->pass == pass) bytes += op->allocated_bytes;
+    }
+    return bytes;
+  };
+  const double hidden = 2 * batch_tokens * 4096, qkv = 1.5 * hidden;
+  EXPECT_EQ(written(added.forward, "qkv", Pass::forward), qkv);
+  EXPECT_EQ(written(added.forward, "input_norm", Pass::forward), hidden);
+  EXPECT_EQ(written(added.forward, "core_attention", Pass::forward), hidden);
+  EXPECT_EQ(written(added.forward, "activation", Pass::forward), 0);
+  EXPECT_EQ(written(added.backward, "qkv", Pass::backward_input), hidden);
+  EXPECT_EQ(written(added.backward, "core_attention", Pass::backward_input), qkv);
+  EXPECT_EQ(written(added.backward, "qkv", Pass::backward_weight), 0);
+  llama.fusions.gradient_accumulation = llama.fusions.norm = false;
+  const BlockProgram apart = layer_program(llama, false);
+  EXPECT_EQ(written(apart.backward, "qkv", Pass::backward_weight), 2.0 * 4096 * 6144);
+  EXPECT_EQ(written(apart.forward, "input_norm", Pass::forward), 0);
+  EXPECT_EQ(written(head_program(llama).forward, "logits", Pass::forward), 0);
+  EXPECT_EQ(written(head_program(llama).backward, "logits", Pass::backward_weight), 0);
+}
+
 // torch.nn.functional.cross_entropy, bytes a logit of 16 bits. Apart: 2 + 4 to fp32, three reads and a write of 4; backward zeros of 4,
 // three reads and a write of 4, 4 + 2 back. Compiled: two reads of 2, backward a read and a write. Where each rank of tp has a part of the
 // vocabulary there is no such operator.

@@ -43,6 +43,7 @@ Operator flash_forward(const Shard& shard) {
   // Q, K, V in; O and the statistics out.
   op.bytes = static_cast<double>(shard.tokens) * (static_cast<double>(2 * shard.query_width + 2 * shard.kv_width) * shard.element +
                                                   static_cast<double>(shard.heads) * log_sum_bytes);
+  op.allocated_bytes = static_cast<double>(shard.tokens * shard.query_width) * shard.element;
   return op;
 }
 
@@ -52,6 +53,7 @@ Operator flash_backward(const Shard& shard) {
   // Q, O, dO in, dQ out; K, V in, dK, dV out; the statistics in.
   op.bytes = static_cast<double>(shard.tokens) * (static_cast<double>(4 * shard.query_width + 4 * shard.kv_width) * shard.element +
                                                   static_cast<double>(shard.heads) * log_sum_bytes);
+  op.allocated_bytes = static_cast<double>(shard.tokens * (shard.query_width + 2 * shard.kv_width)) * shard.element;
   op.kernels = flash_backward_kernels;
   return op;
 }

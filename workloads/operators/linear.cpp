@@ -64,6 +64,7 @@ void add_weight_gradient(std::vector<Item>& items, const LinearKind& kind, const
   Operator op = product(linear.name, Pass::backward_weight, kind.gradient_type, kind.element, linear.n, linear.k, linear.m);
   op.kernels *= linear.products;
   if (kind.accumulates) op.bytes += weights * (2 * kind.gradient - kind.element);
+  if (!kind.accumulates) op.allocated_bytes = weights * kind.element;
   items.emplace_back(std::move(op));
   if (!kind.accumulates) {
     items.emplace_back(memory_bound(linear.name + " gradient accumulation", kind.added * weights * (kind.element + 2 * kind.gradient),
@@ -89,8 +90,9 @@ std::vector<Item> hidden_collective(const Shard& shard, const std::string& where
 namespace {
 
 // What separate products of one input read again costs them nothing: they wait for arithmetic, not for memory.
-Operator separated(Operator op, const Linear& linear) {
+Operator separated(Operator op, const Linear& linear, double element) {
   op.kernels *= linear.products;
+  op.allocated_bytes = static_cast<double>(op.m * op.n) * element;
   return op;
 }
 
@@ -168,7 +170,7 @@ Section linear_section(const LinearKind& kind, const Linear& linear, const Aroun
   add_dequantised(section.forward, kind, linear, Pass::forward);
   add_weight_cast(section.forward, kind, linear, Pass::forward);
   section.forward.emplace_back(
-      separated(product(linear.name, Pass::forward, kind.type, kind.element, linear.m, linear.n, linear.k), linear));
+      separated(product(linear.name, Pass::forward, kind.type, kind.element, linear.m, linear.n, linear.k), linear, kind.element));
   append(section.forward, around.reduce_output);
   add_gradient(section.backward, kind, linear, around, output);
   append(section.backward, around.gather_input_again);
@@ -176,7 +178,7 @@ Section linear_section(const LinearKind& kind, const Linear& linear, const Aroun
   add_weight_cast(section.backward, kind, linear, Pass::backward_input);
   if (kind.transposes) add_weight_transpose(section.backward, kind, linear);
   section.backward.emplace_back(
-      separated(product(linear.name, Pass::backward_input, kind.type, kind.element, linear.m, linear.k, linear.n), linear));
+      separated(product(linear.name, Pass::backward_input, kind.type, kind.element, linear.m, linear.k, linear.n), linear, kind.element));
   if (gathers_gradient) add_transpose(section.backward, kind, linear.name, output);
   if (gathers_input) add_transpose(section.backward, kind, linear.name, input);
   add_autocast(section.backward, kind, linear, Pass::backward_input, input);
@@ -313,6 +315,11 @@ Section output_linear(const Workload& workload, const Shard& shard, const Linear
   Section section = column(kind, shard, linear, where);
   for (Item& item : section.forward) {
     if (auto* op = std::get_if<Operator>(&item)) op->whole = op->cls == OperatorClass::gemm;
+  }
+  for (std::vector<Item>* items : {&section.forward, &section.backward}) {  // PyTorch's own products fill nothing
+    for (Item& item : *items) {
+      if (auto* op = std::get_if<Operator>(&item)) op->allocated_bytes = 0;
+    }
   }
   return section;
 }

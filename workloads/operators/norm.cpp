@@ -47,6 +47,13 @@ void take_longer(Section& section, const PassTimes& times) {
   for (Item& item : section.backward) std::get<Operator>(item).times = times.backward;
 }
 
+// Of a fused one: what is normed, and the gradient of what comes in.
+void allocate(Section& section, const Shard& shard) {
+  const auto elements = static_cast<double>(shard.spread_tokens * shard.hidden);
+  for (Item& item : section.forward) std::get<Operator>(item).allocated_bytes = elements * shard.normed;
+  for (Item& item : section.backward) std::get<Operator>(item).allocated_bytes = elements * shard.state;
+}
+
 // One byte per element for the mask of a dropout.
 constexpr double norm_mask_byte = 1;
 
@@ -62,6 +69,7 @@ Section norm(const Workload& workload, const Shard& shard, const std::string& na
   section.parameters = static_cast<double>(shard.hidden) * (layernorm ? 2 : 1);
   const bool tuned = std::ranges::find(tuned_widths, shard.hidden) != tuned_widths.end();
   if (workload.fusions.norm && !layernorm && !tuned) take_longer(section, workload.fusions.untuned_norm_time);
+  if (!traffic.eager) allocate(section, shard);
   return section;
 }
 
