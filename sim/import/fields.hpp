@@ -34,6 +34,9 @@ class Fields {
   std::set<std::string, std::less<>> seen_;
 };
 
+// What a path goes through is a mapping, left out or null: in anything else a setting would be passed over. Throws InputError.
+void require_mappings(const config::Node& root, std::string_view path);
+
 // A TOML file as a tree with positions. Throws InputError.
 [[nodiscard]] config::Node load_toml(const std::string& path);
 

@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "sim/import/fields.hpp"
+
 namespace rehearse::sim {
 namespace {
 
@@ -46,6 +48,7 @@ std::vector<std::string> split_arguments(const std::string& text) {
 }  // namespace
 
 std::optional<Node> Interpolation::at(std::string_view path, const Node& map) const {
+  if (map.is_map()) require_mappings(map, path);
   const auto found = map.is_map() ? map.find_path(path) : std::nullopt;
   return found ? resolved(*found) : std::nullopt;
 }

@@ -178,7 +178,7 @@ constexpr std::array sections{"mixed_precision", "comm_overlap", "model", "train
 // LoRA and CanonicalLoRA, whose targets a job calls as they do. What their results are scaled by, and how they begin, takes no time.
 void read_adapters(const Node& container, Draft& draft) {
   const auto peft = container.find("peft");
-  if (!peft || !peft->is_map()) return;
+  if (!peft || peft->is_null()) return;
   const auto kind = peft->find("_target_");
   if (kind && !kind->as_string().ends_with("LoRA")) kind->fail("adapters other than LoRA are not simulated");
   for (const auto& [from, to] :
@@ -197,7 +197,7 @@ Draft read_container(const Node& container) {
   std::vector<std::string> order;
   for (const char* section : sections) {
     const auto found = container.find(section);
-    if (!found || !found->is_map()) continue;
+    if (!found || found->is_null()) continue;
     for (const std::string& key : found->keys()) {
       Node value = found->at(key);
       if (value.is_map() && value.find("_target_")) value = value.at("_target_");
