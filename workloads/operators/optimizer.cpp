@@ -43,8 +43,8 @@ double bucket_bytes(const Workload& workload) {
 }
 
 // Into which Megatron-Core cuts gradients that are reduced behind backward (megatron/core/distributed/distributed_data_parallel.py): at
-// least 40 million parameters each, and a million for every replica. A pipeline's stages but the first have one for each chunk, and so has
-// whoever hides nothing.
+// least 40 million parameters each, and a million for every rank of get_data_parallel_world_size() (now dp_group.size()), which leaves
+// context parallelism out. A pipeline's stages but the first have one for each chunk, and so has whoever hides nothing.
 double buckets_of(const Workload& workload, double gradients) {
   const Parallel& parallel = workload.parallel;
   if (!workload.overlap.dp_gradients || parallel.pp > 1) return parallel.vpp;
