@@ -6,10 +6,12 @@
 #include <string>
 
 #include "config/quantity.hpp"
+#include "sim/serving/capacity.hpp"
 #include "sim/serving/placement.hpp"
 #include "sim/serving/pool_keys.hpp"
 #include "sim/serving/router.hpp"
 #include "sim/serving/transfer_lane.hpp"
+#include "workloads/serving/cache_bytes.hpp"
 
 namespace rehearse::sim {
 
@@ -161,6 +163,15 @@ void read_reload(ServingJob& job, const config::Node& reload) {
 bool has_weights_of(const Pool& one, const Pool& other) {
   const auto draft = [](const Pool& pool) { return pool.draft ? pool.draft->name : ""; };
   return one.part == other.part && one.plan.precision.weights == other.plan.precision.weights && draft(one) == draft(other);
+}
+
+void note_states(ServingJob& job, const Pool& pool) {
+  if (!pool.plan.model.mixer) return;
+  const int tried = pool.speculation.tokens, page = page_tokens(pool.plan, pool.habits, tried);
+  const double bytes = caching_layers(pool.plan.model).mixers * state_bytes(pool.plan, tried).all;
+  job.notes.push_back(
+      fmt::format("pool {}: a sequence keeps {} of states on each GPU, for which it takes {} pages of {} tokens of its cache", pool.name,
+                  config::human_quantity(bytes, config::Dimension::bytes), state_pages(pool.plan, pool.habits, tried), page));
 }
 
 }  // namespace rehearse::sim

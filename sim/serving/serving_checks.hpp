@@ -28,5 +28,7 @@ void check_blocks(const ServingJob& job, const config::Node& serving);
 void check_prefix_router(const ServingJob& job, const config::Node& serving);
 // Whether prompts of every length have a pool where the router goes by them. Notes where nothing is divided.
 void check_lengths(ServingJob& job, const config::Node& serving);
+// A note of what a sequence of a model with mixers takes whatever its length.
+void note_states(ServingJob& job, const Pool& pool);
 
 }  // namespace rehearse::sim

@@ -184,61 +184,61 @@ void check_kv_tokens(const Pool& pool, const Node& node) {
     node.at("kv_tokens").fail(fmt::format("a cache of {} tokens has no page of {}", pool.kv_tokens, page));
 }
 
-// What a sequence takes whatever its length.
-void note_states(ServingJob& job, const Pool& pool) {
-  if (!pool.plan.model.mixer) return;
-  const int tried = pool.speculation.tokens, page = page_tokens(pool.plan, pool.habits, tried);
-  const double bytes = caching_layers(pool.plan.model).mixers * state_bytes(pool.plan, tried).all;
-  job.notes.push_back(
-      fmt::format("pool {}: a sequence keeps {} of states on each GPU, for which it takes {} pages of {} tokens of its cache", pool.name,
-                  config::human_quantity(bytes, Dimension::bytes), state_pages(pool.plan, pool.habits, tried), page));
-}
-
-Pool read_pool(Reading& reading, const std::string& name, const Node& node, const Node& document) {
-  const PoolDocument given = mapping(pool_keys()).read(node);
-  ServingJob& job = reading.job;
+// What a pool takes from its document as it stands there.
+Pool pool_as_given(const PoolDocument& given, const std::string& name) {
   Pool pool;
   pool.name = name;
   pool.role = given.role;
   pool.instances = given.instances;
   pool.spread = given.spread;
-  pool.part = part_of(job, given, node);
-  const Reading::Engine& engine = engine_of(reading, given.software ? given.software : document.at("software"));
-  pool.software = engine.software;
-  if (given.graphs && *given.graphs && engine.habits.captured == 0)
-    node.at("graphs").fail(fmt::format("software {} replays no graphs", config::shown(engine.software->name)));
-  pool.habits = habits_of(given, engine.habits);
-  check_overflow(pool, node);
   pool.kv_tokens = given.kv_tokens;
   pool.prefix_cache = given.prefix_cache;
-  if (pool.prefix_cache) check_prefix_cache(pool, job.model, node);
   pool.longest_prompt = given.longest_prompt;
   pool.price_per_s = given.price_per_s;
-  pool.plan.model = job.model;
+  pool.limits = given.limits;
+  pool.wanted = given.precision.compute;
   pool.plan.tp = given.parallel.tp;
   pool.plan.pp = given.parallel.pp;
   pool.plan.dp = given.parallel.dp;
   pool.plan.ep = std::max(1, given.parallel.ep);
   pool.plan.precision = given.precision;
   pool.plan.dispatcher = given.moe.dispatcher;
-  pool.limits = given.limits;
-  pool.usual_limits = {engine.habits.sequences, engine.habits.tokens};
-  if (settle_limits(pool, job.parts[pool.part].gpu)) {
-    job.notes.push_back(fmt::format("pool {}: on {} its engine takes at most {} sequences at once and {} tokens a pass", pool.name,
-                                    job.parts[pool.part].gpu.name, pool.habits.sequences, pool.habits.tokens));
-  }
   pool.plan.redundant = given.moe.redundant;
   pool.plan.overlaps = given.moe.overlap;
+  return pool;
+}
+
+// What its GPU and its role make of that, with a note where it is something else.
+void settle(ServingJob& job, Pool& pool, const PoolDocument& given) {
+  const Gpu& gpu = job.parts[pool.part].gpu;
+  const auto note = [&](const std::string& text) { job.notes.push_back(fmt::format("pool {}: {}", pool.name, text)); };
+  if (settle_limits(pool, gpu))
+    note(fmt::format("on {} its engine takes at most {} sequences at once and {} tokens a pass", gpu.name, pool.habits.sequences,
+                     pool.habits.tokens));
+  if (!settle_precision(pool, gpu))
+    note(fmt::format("{} has no products in {}: they are computed in {}, weights keep their width", gpu.name, name_of(pool.wanted),
+                     name_of(pool.plan.precision.compute)));
+  if (given.graphs && pool.role == Role::prefill) note("graphs change nothing, since it decodes nothing");
+}
+
+Pool read_pool(Reading& reading, const std::string& name, const Node& node, const Node& document) {
+  const PoolDocument given = mapping(pool_keys()).read(node);
+  ServingJob& job = reading.job;
+  Pool pool = pool_as_given(given, name);
+  pool.part = part_of(job, given, node);
+  const Reading::Engine& engine = engine_of(reading, given.software ? given.software : document.at("software"));
+  pool.software = engine.software;
+  if (given.graphs && *given.graphs && engine.habits.captured == 0)
+    node.at("graphs").fail(fmt::format("software {} replays no graphs", config::shown(engine.software->name)));
+  pool.habits = habits_of(given, engine.habits);
+  pool.usual_limits = {engine.habits.sequences, engine.habits.tokens};
+  check_overflow(pool, node);
+  if (pool.prefix_cache) check_prefix_cache(pool, job.model, node);
+  pool.plan.model = job.model;
   pool.plan.routing = reading.routing;
   if (node.find("moe") && !job.model.moe) node.at("moe").fail_at_key("moe is for models with experts");
-  pool.wanted = given.precision.compute;
-  if (!settle_precision(pool, job.parts[pool.part].gpu)) {
-    job.notes.push_back(fmt::format("pool {}: {} has no products in {}: they are computed in {}, weights keep their width", pool.name,
-                                    job.parts[pool.part].gpu.name, name_of(pool.wanted), name_of(pool.plan.precision.compute)));
-  }
+  settle(job, pool, given);
   if (const auto precision = node.find("precision")) check_formats(job, "pool " + pool.name, *precision, given.precision);
-  if (given.graphs && pool.role == Role::prefill)
-    job.notes.push_back(fmt::format("pool {}: graphs change nothing, since it decodes nothing", pool.name));
   if (const auto speculative = node.find("speculative")) read_speculation(pool, given.speculative, job, *speculative);
   check_plan(job, pool, node);
   check_kv_tokens(pool, node);
