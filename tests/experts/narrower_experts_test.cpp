@@ -20,7 +20,10 @@ using workloads::Operator;
 using workloads::Pass;
 using workloads::Workload;
 
-constexpr double hidden = 1024, latent = 256, ffn = 512, top_k = 4, experts = 16, sequence = 2048;
+struct NarrowSizes {
+  double hidden = 1024, latent = 256, ffn = 512, top_k = 4, experts = 16, sequence = 2048;
+};
+constexpr NarrowSizes of_narrow;
 
 // moe: what is said of the experts beside their number.
 sim::Job narrow_job(const std::string& parallel, const std::string& more = "", const std::string& moe = ", latent: 256, shared: 2") {
@@ -66,12 +69,14 @@ TEST(NarrowerExperts, MultiplyEveryActiveWeightOncePerToken) {
                        product_flops(workloads::operators_of(w, workloads::ExpertLayer(w).work({Pass::forward}, 0, 0, 0)));
   workloads::Model one = w.model;
   one.layers = 1;
-  const double matrices =
-      workloads::model_flops_per_sequence(one, sequence, false) - workloads::attention_flops_per_sequence(one, sequence, false);
+  const double matrices = workloads::model_flops_per_sequence(one, of_narrow.sequence, false) -
+                          workloads::attention_flops_per_sequence(one, of_narrow.sequence, false);
   EXPECT_NEAR(3 * flops, matrices, 1e-9 * matrices);
   // Router, two projections, the shared experts of the whole width, the routed ones of theirs; attention.
-  const double by_hand = hidden * experts + 2 * hidden * latent + 3 * hidden * 2 * ffn + top_k * 3 * latent * ffn + 4 * hidden * hidden;
-  EXPECT_NEAR(flops, 2 * sequence * by_hand, 1e-9 * flops);
+  const double by_hand = of_narrow.hidden * of_narrow.experts + 2 * of_narrow.hidden * of_narrow.latent +
+                         3 * of_narrow.hidden * 2 * of_narrow.ffn + of_narrow.top_k * 3 * of_narrow.latent * of_narrow.ffn +
+                         4 * of_narrow.hidden * of_narrow.hidden;
+  EXPECT_NEAR(flops, 2 * of_narrow.sequence * by_hand, 1e-9 * flops);
 }
 
 // Projections are duplicated over tp: each rank has all of both, for its own tokens. Whole ranks, and eight with two parts of each expert.
@@ -80,15 +85,17 @@ TEST(NarrowerExperts, HaveTheParametersOfBothWidths) {
        {std::tuple{"{dp: 8, ep: 1}", 1, 1, 1}, {"{dp: 8, ep: 8}", 8, 1, 1}, {"{dp: 4, tp: 2, sp: true, ep: 4, etp: 2}", 4, 2, 2}}) {
     const sim::Job job = narrow_job(parallel);
     const workloads::BlockProgram layer = workloads::layer_program(job.workload, false, LayerKind::experts);
-    EXPECT_EQ(layer.expert_parameters, experts / ep * 3 * latent * ffn / etp) << parallel;
-    const double dense = hidden * experts + 2 * hidden * latent + (3 * hidden * 2 * ffn + 4 * hidden * hidden) / tp + 2 * hidden;
+    EXPECT_EQ(layer.expert_parameters, of_narrow.experts / ep * 3 * of_narrow.latent * of_narrow.ffn / etp) << parallel;
+    const double dense = of_narrow.hidden * of_narrow.experts + 2 * of_narrow.hidden * of_narrow.latent +
+                         (3 * of_narrow.hidden * 2 * of_narrow.ffn + 4 * of_narrow.hidden * of_narrow.hidden) / tp + 2 * of_narrow.hidden;
     EXPECT_EQ(layer.parameters - layer.expert_parameters, dense) << parallel;
-    EXPECT_EQ(named(layer.forward, "latent_fc1").m, sequence / tp) << parallel;
-    EXPECT_EQ(named(layer.forward, "latent_fc2").n, hidden) << parallel;
+    EXPECT_EQ(named(layer.forward, "latent_fc1").m, of_narrow.sequence / tp) << parallel;
+    EXPECT_EQ(named(layer.forward, "latent_fc2").n, of_narrow.hidden) << parallel;
   }
   const workloads::ParameterCount whole = workloads::count_parameters(narrow_job("{dp: 8}").workload.model);
-  EXPECT_EQ(whole.moe_layer,
-            experts * 3 * latent * ffn + hidden * experts + 2 * hidden * latent + 3 * hidden * 2 * ffn + 4 * hidden * hidden + 2 * hidden);
+  EXPECT_EQ(whole.moe_layer, of_narrow.experts * 3 * of_narrow.latent * of_narrow.ffn + of_narrow.hidden * of_narrow.experts +
+                                 2 * of_narrow.hidden * of_narrow.latent + 3 * of_narrow.hidden * 2 * of_narrow.ffn +
+                                 4 * of_narrow.hidden * of_narrow.hidden + 2 * of_narrow.hidden);
 }
 
 // What travels, and what is copied for that, is of the narrow width: a quarter of what it would be.
@@ -99,21 +106,23 @@ TEST(NarrowerExperts, SendTokensOfTheirWidth) {
           "moe: {{dispatcher: {}}}\nsoftware: {{like: megatron-core, experts: {{gathers_counts: false, exchanges_weights: false}}}}\n",
           dispatcher);
       const sim::Job narrow = narrow_job(parallel, more), wide = narrow_job(parallel, more, ", shared: 2");
-      const workloads::ExpertLayer of_narrow(narrow.workload), of_wide(wide.workload);
+      const workloads::ExpertLayer narrow_layer(narrow.workload), wide_layer(wide.workload);
       for (const Pass pass : {Pass::forward, Pass::backward_input}) {
-        const workloads::ExpertCalls &few = of_narrow.calls(pass, 0, 0, 0), &many = of_wide.calls(pass, 0, 0, 0);
+        const workloads::ExpertCalls &few = narrow_layer.calls(pass, 0, 0, 0), &many = wide_layer.calls(pass, 0, 0, 0);
         ASSERT_EQ(few.dispatch.size(), many.dispatch.size());
         ASSERT_FALSE(few.dispatch.empty());
         for (std::size_t i = 0; i < few.dispatch.size(); ++i)
-          EXPECT_NEAR(few.dispatch[i].bytes, many.dispatch[i].bytes * latent / hidden, 1e-9 * many.dispatch[i].bytes) << dispatcher;
+          EXPECT_NEAR(few.dispatch[i].bytes, many.dispatch[i].bytes * of_narrow.latent / of_narrow.hidden, 1e-9 * many.dispatch[i].bytes)
+              << dispatcher;
         for (std::size_t i = 0; i < few.combine.size(); ++i)
-          EXPECT_NEAR(few.combine[i].bytes, many.combine[i].bytes * latent / hidden, 1e-9 * many.combine[i].bytes) << dispatcher;
+          EXPECT_NEAR(few.combine[i].bytes, many.combine[i].bytes * of_narrow.latent / of_narrow.hidden, 1e-9 * many.combine[i].bytes)
+              << dispatcher;
       }
       if (dispatcher != std::string("alltoall")) continue;
       const auto permuted = [](const sim::Job& job) {
         return named(workloads::layer_program(job.workload, false, LayerKind::experts).forward, "permute").bytes;
       };
-      EXPECT_NEAR(permuted(narrow), permuted(wide) * latent / hidden, 1e-9 * permuted(wide));
+      EXPECT_NEAR(permuted(narrow), permuted(wide) * of_narrow.latent / of_narrow.hidden, 1e-9 * permuted(wide));
     }
   }
 }
@@ -125,9 +134,10 @@ TEST(NarrowerExperts, KeepWhatTheirProjectionsRead) {
     const std::string more = fmt::format("precision: {}\nrecompute: none\n", precision);
     const sim::Job narrow = narrow_job("{dp: 8, ep: 8}", more), wide = narrow_job("{dp: 8, ep: 8}", more, ", shared: 2");
     const auto kept = [](const sim::Job& job) { return workloads::layer_activation_bytes(job.workload, false, LayerKind::experts); };
-    EXPECT_NEAR(kept(narrow) - kept(wide), sequence * (latent + own * hidden) * element, 1e-6 * kept(wide)) << precision;
+    EXPECT_NEAR(kept(narrow) - kept(wide), of_narrow.sequence * (of_narrow.latent + own * of_narrow.hidden) * element, 1e-6 * kept(wide))
+        << precision;
     const auto of_pair = [](const sim::Job& job) { return workloads::pair_tensors(job.workload); };
-    EXPECT_EQ(of_pair(narrow).input, latent * element) << precision;
+    EXPECT_EQ(of_pair(narrow).input, of_narrow.latent * element) << precision;
     EXPECT_EQ(of_pair(narrow).inner, of_pair(wide).inner) << precision;
   }
 }
@@ -138,7 +148,7 @@ TEST(NarrowerExperts, AreComputedAgainUpToTheirSum) {
   ASSERT_TRUE(job.workload.recompute.stops_early);
   const workloads::BlockProgram layer = workloads::layer_program(job.workload, true, LayerKind::experts);
   EXPECT_THROW((void)named(layer.recompute, "latent_fc2"), std::runtime_error);
-  EXPECT_EQ(named(layer.recompute, "latent_fc1").n, latent);
+  EXPECT_EQ(named(layer.recompute, "latent_fc1").n, of_narrow.latent);
   EXPECT_GT(named(layer.recompute, "unpermute").bytes, 0);
 }
 
