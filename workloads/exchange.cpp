@@ -110,12 +110,17 @@ std::vector<double> entered(const Exchange& exchange, const std::vector<double>&
   return hit;
 }
 
+// Of a token's copy.
+double copy_bytes(const Exchange& exchange, const GroupShape& group) {
+  return exchange.bytes_per_pair + exchange.bytes_per_expert * exchange.experts / group.domains();
+}
+
 PortLoads over_counterparts(const Exchange& exchange, const GroupShape& group) {
   const int n = exchange.members();
   const double pairs = sum(exchange.pairs);
   if (pairs <= 0) return nothing(n);
-  const double token_bytes = pairs / exchange.top_k * exchange.bytes_per_pair;  // of all tokens of a member, once
-  std::vector<double> share, copy;                                              // copy: bytes of a member's tokens that reach a rank
+  const double token_bytes = pairs / exchange.top_k * copy_bytes(exchange, group);  // of all tokens of a member, once
+  std::vector<double> share, copy;                                                  // copy: bytes of a member's tokens that reach a rank
   for (const double to : exchange.pairs) {
     share.push_back(to / pairs);
     copy.push_back(token_bytes * (1 - missed(to / pairs, exchange.top_k, exchange.experts)));
@@ -152,7 +157,7 @@ PortLoads over_counterparts_by_row(const Exchange& exchange, const GroupShape& g
   for (int from = 0; from < n; ++from) {
     std::vector<double> row;
     for (int to = 0; to < n; ++to) row.push_back(exchange.pairs_of(from, to));
-    const double token_bytes = std::accumulate(row.begin(), row.end(), 0.0) / exchange.top_k * exchange.bytes_per_pair;
+    const double token_bytes = std::accumulate(row.begin(), row.end(), 0.0) / exchange.top_k * copy_bytes(exchange, group);
     const std::vector<double> share = shares_of(row), across = entered(exchange, per_domain(share, group));
     for (int domain = 0; domain < domains; ++domain) {
       const int enters = members[domain][place[from]];  // passes on what is for its domain

@@ -16,12 +16,14 @@ struct Exchange {
   std::shared_ptr<const std::vector<double>> by_sender = {};
   int parts = 1;
   double bytes_per_pair = 0;
-  bool reversed = false;  // from `to` back to `from`
+  double bytes_per_expert = 0;  // hierarchical: more in each copy of a token, for every expert of the domain that it enters
+  bool reversed = false;        // from `to` back to `from`
   // Hierarchical: a token's copy crosses into a domain once and reaches each rank in it once, however many experts it has there. It enters
   // over the NIC of the sender's counterpart, which passes it on.
   bool hierarchical = false;
   int top_k = 1, experts = 1;
-  int domains_per_token = 0;  // at most so many; 0: any number
+  int domains_per_token = 0;         // at most so many; 0: any number
+  bool slower_with_members = false;  // a call takes longer for each member of a domain, whatever it moves (HybridEP)
 
   [[nodiscard]] int members() const;
   [[nodiscard]] double pairs_of(int from, int to) const {

@@ -15,7 +15,12 @@ namespace {
 // counted kernel (docs/moe.md).
 constexpr int views_per_kernel = 16;
 
+bool has_hybridep(const Workload& workload) {
+  return workload.fusions.dispatch_kernels == DispatchKernels::hybridep && workload.experts.dispatcher == Dispatcher::hierarchical;
+}
+
 PassKernels sorting_kernels(const Workload& workload) {
+  if (has_hybridep(workload)) return {0, 0};
   if (workload.experts.dispatcher != Dispatcher::alltoall) return workload.fusions.sorting_kernels;
   if (workload.fusions.permutation) return {1, 1};
   const int kernels = 1 + workload.model.moe->experts * workload.parallel.etp / views_per_kernel;
@@ -156,6 +161,12 @@ bool eager_experts(const Workload& workload) { return !workload.fusions.activati
 
 bool replays_dispatch(const Workload& workload) { return workload.fusions.replays_dispatch && workload.parallel.ep > 1; }
 
+bool by_hybridep(const Workload& workload) { return has_hybridep(workload) && workload.parallel.ep > 1; }
+
+double routing_map_bytes(const Workload& workload) {
+  return static_cast<double>(shard_of(workload).spread_tokens) * workload.model.moe->experts * workload.parallel.ep;
+}
+
 BlockProgram expert_operators(const Workload& workload, double pairs) {
   const Shard shard = expert_shard_of(workload);
   const MoeSpec& moe = *workload.model.moe;
@@ -243,8 +254,10 @@ ExpertCalls ExpertLayer::make_calls(Pass pass, int chunks, int ep_rank, int laye
   }
 }
 
-// A number for each expert: by a gather, or where kernels of its own dispatch tokens (DeepEP, HybridEP) by messages from each to each.
-// Where experts are filled up to their capacity, every rank sends as much.
+// A number for each expert: by a gather, or where DeepEP's kernels dispatch tokens by messages from each to each. Where experts are filled
+// up to their capacity, every rank sends as much. HybridEP gathers which token goes to which expert, a byte each, by a kernel of its own
+// that writes to all at once (allgather_routing_map in csrc/hybrid_ep/executor/executor.cu of deepseek-ai/DeepEP, branch hybrid-ep; between
+// domains NCCL does it).
 void ExpertLayer::add_counts(Pass pass, std::vector<Communication>& calls) const {
   const ExpertPlan& plan = workload_.experts;
   const int ep = workload_.parallel.ep;
@@ -252,7 +265,9 @@ void ExpertLayer::add_counts(Pass pass, std::vector<Communication>& calls) const
   const double experts = workload_.model.moe->experts;
   if (plan.dispatcher == Dispatcher::alltoall)
     calls.push_back({"counts", CollectiveKind::all_gather, GroupKind::ep, sizeof(std::int64_t) * experts * ep, pass});
-  if (plan.dispatcher == Dispatcher::hierarchical)
+  if (by_hybridep(workload_))
+    calls.push_back({"routing map", CollectiveKind::all_to_all, GroupKind::ep, routing_map_bytes(workload_), pass, counts()});
+  else if (plan.dispatcher == Dispatcher::hierarchical)
     calls.push_back({"counts", CollectiveKind::all_to_all, GroupKind::ep, experts * sizeof(std::int32_t), pass, counts()});
 }
 
@@ -260,9 +275,10 @@ void ExpertLayer::add_counts(Pass pass, std::vector<Communication>& calls) const
 std::shared_ptr<const Exchange> ExpertLayer::counts() const {
   if (counts_) return counts_;
   const int ep = workload_.parallel.ep;
+  const bool hybrid = by_hybridep(workload_);
   Exchange numbers;
-  numbers.pairs.assign(static_cast<std::size_t>(ep), static_cast<double>(workload_.model.moe->experts) / ep);
-  numbers.bytes_per_pair = sizeof(std::int32_t);
+  numbers.pairs.assign(static_cast<std::size_t>(ep), (hybrid ? routing_map_bytes(workload_) : workload_.model.moe->experts) / ep);
+  numbers.bytes_per_pair = hybrid ? 1 : sizeof(std::int32_t);
   counts_ = std::make_shared<const Exchange>(std::move(numbers));
   return counts_;
 }
@@ -275,15 +291,18 @@ void ExpertLayer::add_weights(const char* what, Pass pass, int chunks, int layer
 
 // Four bytes for each pair, the way of the tokens or back.
 Communication ExpertLayer::small(const char* what, Pass pass, int chunks, int layer, int microbatch) const {
-  Exchange pairs = *exchange(pass != Pass::backward_input, chunks, layer, microbatch);
+  Exchange pairs = *exchange(pass != Pass::backward_input, false, chunks, layer, microbatch);
   pairs.bytes_per_pair = sizeof(float);
   pairs.hierarchical = false;
   const double bytes = loads_.sent_by_each() / chunks * pairs.bytes_per_pair;
   return {what, CollectiveKind::all_to_all, GroupKind::ep, bytes, pass, std::make_shared<const Exchange>(std::move(pairs))};
 }
 
-std::shared_ptr<const Exchange> ExpertLayer::exchange(bool dispatch, int chunks, int layer, int microbatch) const {
-  std::shared_ptr<const Exchange>& known = exchanges_[{dispatch, chunks, layer, microbatch}];
+// weights: those of tokens travel with them, or backward their gradients. HybridEP sends one for each expert of a domain, chosen or not, in
+// fp32 (attn_input_prob and expert_output_prob in csrc/hybrid_ep/executor/executor.cu).
+std::shared_ptr<const Exchange> ExpertLayer::exchange(bool dispatch, bool weights, int chunks, int layer, int microbatch) const {
+  const bool hybrid = by_hybridep(workload_);
+  std::shared_ptr<const Exchange>& known = exchanges_[{dispatch, weights && hybrid, chunks, layer, microbatch}];
   if (known) return known;
   const Shard shard = expert_shard_of(workload_);
   const bool narrow = dispatch && shard.low_precision() && workload_.fusions.low_precision_dispatch;
@@ -302,6 +321,8 @@ std::shared_ptr<const Exchange> ExpertLayer::exchange(bool dispatch, int chunks,
   exchange.top_k = workload_.model.moe->top_k;
   exchange.experts = workload_.model.moe->experts;
   exchange.domains_per_token = workload_.experts.nodes_per_token;
+  exchange.slower_with_members = hybrid;
+  exchange.bytes_per_expert = weights && hybrid ? sizeof(float) : 0;
   known = std::make_shared<const Exchange>(std::move(exchange));
   return known;
 }
@@ -316,7 +337,7 @@ std::vector<Communication> ExpertLayer::to_experts(const char* what, Pass pass, 
     const double bytes = static_cast<double>(shard.spread_tokens) * ep * state / chunks;
     calls.push_back({what, CollectiveKind::all_gather, GroupKind::ep, bytes, pass});
   } else if (ep > 1) {
-    auto pairs = exchange(true, chunks, layer, microbatch);
+    auto pairs = exchange(true, pass != Pass::backward_input, chunks, layer, microbatch);
     const double bytes = loads_.sent_by_each() / chunks * pairs->bytes_per_pair;
     calls.push_back({what, CollectiveKind::all_to_all, GroupKind::ep, bytes, pass, std::move(pairs)});
   }
@@ -337,7 +358,7 @@ std::vector<Communication> ExpertLayer::from_experts(const char* what, Pass pass
       call.kind = CollectiveKind::reduce_scatter;
       if (call.group == GroupKind::etp) call.name = std::string(what) + " scatter";
     } else {
-      call.exchange = exchange(false, chunks, layer, microbatch);
+      call.exchange = exchange(false, pass == Pass::backward_input, chunks, layer, microbatch);
       call.bytes = loads_.sent_by_each() / chunks * call.exchange->bytes_per_pair;
     }
   }

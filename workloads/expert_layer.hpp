@@ -23,6 +23,10 @@ struct ExpertCalls {
 [[nodiscard]] bool eager_experts(const Workload& workload);
 // Whether full recomputation takes from memory what was dispatched and combined: where experts are spread.
 [[nodiscard]] bool replays_dispatch(const Workload& workload);
+// Whether HybridEP's kernels send tokens: where experts are spread and the dispatcher is hierarchical.
+[[nodiscard]] bool by_hybridep(const Workload& workload);
+// What it gathers before it sends them: for every token of all ranks and every expert whether the one goes to the other.
+[[nodiscard]] double routing_map_bytes(const Workload& workload);
 
 class ExpertLayer {
  public:
@@ -42,7 +46,7 @@ class ExpertLayer {
   [[nodiscard]] std::shared_ptr<const Exchange> counts() const;
   void add_weights(const char* what, Pass pass, int chunks, int layer, int microbatch, std::vector<Communication>& calls) const;
   [[nodiscard]] Communication small(const char* what, Pass pass, int chunks, int layer, int microbatch) const;
-  [[nodiscard]] std::shared_ptr<const Exchange> exchange(bool dispatch, int chunks, int layer, int microbatch) const;
+  [[nodiscard]] std::shared_ptr<const Exchange> exchange(bool dispatch, bool weights, int chunks, int layer, int microbatch) const;
   [[nodiscard]] std::vector<Communication> to_experts(const char* what, Pass pass, int chunks, int ep_rank, int layer,
                                                       int microbatch) const;
   [[nodiscard]] std::vector<Communication> from_experts(const char* what, Pass pass, int chunks, int ep_rank, int layer,
@@ -51,7 +55,7 @@ class ExpertLayer {
   const Workload& workload_;
   ExpertLoads loads_;
   mutable std::map<Key, ExpertCalls> calls_;
-  mutable std::map<std::tuple<bool, int, int, int>, std::shared_ptr<const Exchange>> exchanges_;
+  mutable std::map<std::tuple<bool, bool, int, int, int>, std::shared_ptr<const Exchange>> exchanges_;
   mutable std::shared_ptr<const Exchange> counts_;
 };
 

@@ -212,6 +212,10 @@ struct PassTimes {
 // MaxText's on TPUs. What of a GPU's line each reaches is the GPU's.
 enum class GroupedKernel : std::uint8_t { library, torch, megablox };
 
+// Kernels that send tokens to their experts themselves (Dispatcher::hierarchical): what they send beside them, and whether they deliver
+// them sorted by expert (docs/moe.md).
+enum class DispatchKernels : std::uint8_t { deepep, hybridep };
+
 // Kernels that the training stack fuses. Each fusion that is missing moves its tensors through device memory more often
 // (docs/operators.md).
 struct KernelFusions {
@@ -270,6 +274,7 @@ struct KernelFusions {
   // host knows the rows, unless biases are gathered by token.
   PassCopies gate_bias_copies, bias_copies;
   bool gathered_biases = false;
+  DispatchKernels dispatch_kernels = DispatchKernels::deepep;
   int wire_multiple = 1;  // kernels that dispatch tokens themselves send states in whole multiples of so many elements
   // Of what their first product gives, where the model clamps both halves of it.
   PassCopies clamp_copies;

@@ -21,6 +21,11 @@ using workloads::Communication;
 using workloads::GroupKind;
 using workloads::GroupShape;
 
+// More for each member of a domain in every call of HybridEP: least squares over what its rates called from PyTorch leave on 8 to 36 GB200
+// (32 SMs; deepseek-ai/DeepEP, branch hybrid-ep, docs/README_Hybrid-EP.md) beside the bytes, the weights and a copy of what arrives or
+// leaves at 5.46 TB/s (the same, pull request 605): 22 to 38 us dispatching, 6 to 152 combining (tests/experts/hybridep_test.cpp).
+constexpr double hybridep_member_s = 2.3e-6;
+
 // Mostly the last. Adds what is not there.
 int index_of(std::vector<int>& known, int domain) {
   for (std::size_t i = known.size(); i-- > 0;) {
@@ -256,6 +261,8 @@ CallPrice CommunicationModel::price_exchange(const Communication& what, std::spa
   if (price.inter_bytes > 0) price.alpha_s = cluster_.nic.latency_s;
   if (price.inter_bytes <= 0 || loads.forwards) price.alpha_s += intra.latency_s;
   if (price.inter_bytes > 0 && loads.forwards) price.alpha_s += cluster_.dispatch_s;
+  if (what.exchange->slower_with_members)
+    price.alpha_s += hybridep_member_s * static_cast<double>(members.size()) / shape(members).domains();
   return price;
 }
 

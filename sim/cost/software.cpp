@@ -93,6 +93,12 @@ const Keys<PassTimes>& times_keys() {
   return keys;
 }
 
+const config::Names<workloads::DispatchKernels>& dispatch_kernels() {
+  using workloads::DispatchKernels;
+  static const config::Names<DispatchKernels> names{{"deepep", DispatchKernels::deepep}, {"hybridep", DispatchKernels::hybridep}};
+  return names;
+}
+
 const Keys<Software>& experts_keys() {
   using K = Key<Software>;
   const auto habit = [](const Fusion& fusion) { return fusion_key(fusion).otherwise(KernelFusions{}.*fusion.field ? "true" : "false"); };
@@ -112,7 +118,7 @@ const Keys<Software>& experts_keys() {
       K("permutation_kernels", kernels(&KernelFusions::permutation_kernels), mapping(pass_keys()),
         "For each of the two permutations around the all-to-all."),
       K("sorting_kernels", kernels(&KernelFusions::sorting_kernels), mapping(pass_keys()),
-        "With another dispatcher: for each of the two sorts by expert around the experts that it leaves to the host."),
+        "With another dispatcher: for each of the two sorts by expert around the experts that it leaves to the host (not HybridEP)."),
       K("pairing_kernels", kernels(&KernelFusions::pairing_kernels), mapping(pass_keys()), "For each piece of a layer with overlap.ep."),
       K("loop_kernels", kernels(&KernelFusions::loop_kernels), mapping(pass_keys()),
         "Without grouped products: for each expert, beside those."),
@@ -129,6 +135,8 @@ const Keys<Software>& experts_keys() {
       K("token_adds", kernels(&KernelFusions::token_adds), mapping(copies_keys()),
         "Times that states of pairs are added to tokens by atomic adds, around the all-to-all."),
       K("sort_adds", kernels(&KernelFusions::sort_adds), mapping(copies_keys()), "The same where tokens are sorted around the experts."),
+      K("dispatch_kernels", kernels(&KernelFusions::dispatch_kernels), config::choice(dispatch_kernels()),
+        "dispatcher: hierarchical: whose kernels send tokens, what beside them, and whether sorted by expert."),
       K("wire_multiple", kernels(&KernelFusions::wire_multiple), whole(1, 65536),
         "dispatcher: hierarchical sends states in whole multiples of so many elements, into which rows that have fewer are copied."),
       K("kept_outputs", kernels(&KernelFusions::kept_outputs), config::number(0, 8),

@@ -119,7 +119,12 @@ void write_dispatch(const Workload& work, Arguments& out) {
   out.add("moe-token-dispatcher-type", dispatcher == Dispatcher::hierarchical ? "flex"
                                        : dispatcher == Dispatcher::allgather  ? "allgather"
                                                                               : "alltoall");
-  out.flag_if(dispatcher == Dispatcher::hierarchical, "moe-enable-deepep");
+  if (dispatcher == Dispatcher::hierarchical) {
+    if (work.fusions.dispatch_kernels == workloads::DispatchKernels::hybridep)
+      out.add("moe-flex-dispatcher-backend", "hybridep");
+    else
+      out.flag("moe-enable-deepep");
+  }
   if (work.experts.capacity_factor > 0) out.add("moe-expert-capacity-factor", work.experts.capacity_factor);
   out.flag_if(work.experts.pad_to == workloads::ExpertPlan::to_capacity, "moe-pad-expert-input-to-capacity");
   out.flag_if(work.experts.pad_to == megatron_multiple(work.precision.compute, work.precision.recipe),

@@ -251,11 +251,10 @@ void read_padding(MegatronArguments& arguments, Draft& draft) {
 
 void read_dispatch(MegatronArguments& arguments, Draft& draft) {
   if (!draft.document().find_path("model.moe")) return;
-  const bool deep = arguments.flag("moe-enable-deepep");
-  const auto backend = arguments.take("moe-flex-dispatcher-backend");
+  const bool by_kernels = arguments.has("moe-enable-deepep") || arguments.has("moe-flex-dispatcher-backend");
   if (const auto type = arguments.take("moe-token-dispatcher-type")) {
     const std::string name = type->as_choice({"allgather", "alltoall", "alltoall_seq", "flex"});
-    const bool hierarchical = name == "flex" && (deep || backend);
+    const bool hierarchical = name == "flex" && by_kernels;
     draft.set("moe.dispatcher", hierarchical ? "hierarchical" : name == "allgather" ? "allgather" : "alltoall");
   } else {
     draft.set("moe.dispatcher", "allgather");
@@ -290,6 +289,20 @@ void read_permutation(MegatronArguments& arguments, Draft& draft) {
   if (!fused) draft.infer("software.experts.permutation: false, without --moe-permute-fusion");
 }
 
+// Whose kernels send tokens, where that is not what the stack does; other stacks than its own as they are.
+void read_dispatch_kernels(MegatronArguments& arguments, Draft& draft) {
+  if (!draft.document().find_path("model.moe")) return;
+  const bool deep = arguments.flag("moe-enable-deepep");
+  const auto backend = arguments.take("moe-flex-dispatcher-backend");
+  if (draft.document().at("moe").at("dispatcher").as_string() != "hierarchical") return;
+  const auto stack = draft.document().find("software"), like = draft.document().find_path("software.like");
+  const std::string name = like ? like->as_string() : stack && stack->is_scalar() ? stack->as_string() : "megatron-core";
+  const bool hybrid = !deep && backend && backend->as_string() == "hybridep";
+  if ((name != "megatron-core" || hybrid) && (name != "megatron-lm" || !hybrid)) return;
+  if (!stack) draft.set("software", "megatron-core");
+  draft.override_with("software.experts.dispatch_kernels", hybrid ? "hybridep" : "deepep");
+}
+
 // Kernels that Megatron runs apart when it is told to; the stack as it is otherwise. Cross entropy is fused when it is told to.
 void read_fusions(MegatronArguments& arguments, Draft& draft) {
   const bool fused = arguments.flag("cross-entropy-loss-fusion");
@@ -298,6 +311,7 @@ void read_fusions(MegatronArguments& arguments, Draft& draft) {
     draft.infer("software: megatron-lm, without --cross-entropy-loss-fusion");
   }
   read_permutation(arguments, draft);
+  read_dispatch_kernels(arguments, draft);
   static constexpr std::pair<const char*, const char*> switches[] = {{"no-masked-softmax-fusion", "softmax"},
                                                                      {"no-bias-swiglu-fusion", "activation"},
                                                                      {"no-bias-gelu-fusion", "activation"},

@@ -60,7 +60,10 @@ TEST(ExpertCalls, AreThoseOfTheStack) {
   EXPECT_EQ(said(workloads::Pass::forward, "{dispatcher: alltoall}", both), "counts, dispatch, weights, experts, combine, ");
   EXPECT_EQ(said(workloads::Pass::backward_input, "{dispatcher: alltoall}", both),
             "dispatch gradients, experts, combine gradients, gradients of weights, ");
-  EXPECT_EQ(said(workloads::Pass::forward, "{dispatcher: hierarchical}", both), "counts, dispatch, experts, combine, ");
+  EXPECT_EQ(said(workloads::Pass::forward, "{dispatcher: hierarchical}", both), "routing map, dispatch, experts, combine, ");
+  EXPECT_EQ(said(workloads::Pass::backward_input, "{dispatcher: hierarchical}", both), "dispatch gradients, experts, combine gradients, ");
+  EXPECT_EQ(said(workloads::Pass::forward, "{dispatcher: hierarchical}", "{gathers_counts: true, dispatch_kernels: deepep}"),
+            "counts, dispatch, experts, combine, ");
   EXPECT_EQ(said(workloads::Pass::forward, "{dispatcher: allgather}", both), "dispatch, experts, combine, ");
   EXPECT_EQ(said(workloads::Pass::forward, "{dispatcher: alltoall, capacity_factor: 1}", both),
             "counts, dispatch, weights, experts, combine, ");
@@ -73,7 +76,7 @@ TEST(ExpertCalls, AreThoseOfTheStack) {
 TEST(ExpertCalls, CountsAreANumberForEachExpert) {
   const auto counts = [](const char* dispatcher) {
     const sim::Job job = job_on_a_node(
-        fmt::format("moe: {{dispatcher: {}}}\nsoftware: {{like: megatron-core, experts: {{gathers_counts: true}}}}\n", dispatcher));
+        fmt::format("moe: {{dispatcher: {}}}\nsoftware: {{like: megatron-core, experts: {{dispatch_kernels: deepep}}}}\n", dispatcher));
     return workloads::ExpertLayer(job.workload).calls(workloads::Pass::forward, 0, 0, 0).dispatch.front();
   };
   EXPECT_EQ(counts("alltoall").bytes, 8 * 128 * 8);

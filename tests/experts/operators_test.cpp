@@ -107,10 +107,11 @@ TEST(ExpertOperators, SortWhatArrivesWithTheLaunchesOfTheStack) {
   for (const char* dispatcher : {"alltoall", "hierarchical", "allgather"}) {
     const bool exchanges = dispatcher == std::string("alltoall");
     for (const bool many : {false, true}) {
-      const sim::Job job =
-          job_of("qwen3-30b-a3b", 8, "{dp: 8, ep: 8}",
-                 fmt::format("moe: {{dispatcher: {}}}\nsoftware: {{like: megatron-core, experts: {{sorting_kernels: {}}}}}\n", dispatcher,
-                             many ? "{forward: 10, backward: 8}" : "{forward: 0, backward: 0}"));
+      const sim::Job job = job_of(
+          "qwen3-30b-a3b", 8, "{dp: 8, ep: 8}",
+          fmt::format(
+              "moe: {{dispatcher: {}}}\nsoftware: {{like: megatron-core, experts: {{dispatch_kernels: deepep, sorting_kernels: {}}}}}\n",
+              dispatcher, many ? "{forward: 10, backward: 8}" : "{forward: 0, backward: 0}"));
       const workloads::BlockProgram layer = workloads::layer_program(job.workload, false, LayerKind::experts);
       const workloads::ExpertLayer experts(job.workload);
       const auto of_experts = [&](const workloads::RoutedExperts& what, const char* name) {

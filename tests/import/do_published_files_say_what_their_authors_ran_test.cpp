@@ -92,6 +92,7 @@ TEST(Megatron, DeepSeekV3WithALayoutInAHereDocument) {
                 {"model.mla", "{q_lora: 1536, kv_lora: 512, qk_nope: 128, qk_rope: 64, v: 128}"},
                 {"model.mtp", "1"},
                 {"moe.dispatcher", "hierarchical"},
+                {"software.experts.dispatch_kernels", "hybridep"},
                 {"recompute.modules", "[mla_up_proj, layernorm]"}});
   std::vector<int> layers;
   for (const config::Node& each : file.finished.document.find_path("parallel.layers_per_stage")->items())

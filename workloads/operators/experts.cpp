@@ -1,4 +1,5 @@
 // The feed-forward half of a layer with experts: router, permutation, routed and shared experts (docs/moe.md).
+#include "workloads/expert_layer.hpp"
 #include "workloads/operators/section.hpp"
 #include "workloads/operators/wire.hpp"
 
@@ -41,6 +42,16 @@ Section permutation(const Workload& workload, const Shard& shard, bool back) {
   const PassCopies& adds = workload.fusions.token_adds;
   return pointwise(back ? "unpermute" : "permute", {back ? added : bytes, back ? bytes : added, kernels.forward, kernels.backward,
                                                     back ? adds.forward * elements : 0, back ? 0 : adds.backward * elements});
+}
+
+// HybridEP reads who sends what to whom, and writes where each token goes: 4 bytes for each token and rank, and of those for the rank's own
+// experts 5 for each token and expert (metadata_preprocess_core in csrc/hybrid_ep/executor/executor.cu); a second kernel rounds the numbers
+// of tokens up. Backward has them.
+Section routing_scan(const Workload& workload, const Shard& shard) {
+  if (!by_hybridep(workload)) return {};
+  const auto tokens = static_cast<double>(shard.spread_tokens);
+  const double places = tokens * (4 * workload.parallel.ep + 5 * workload.model.moe->experts);
+  return pointwise("routing_scan", {.forward_bytes = routing_map_bytes(workload) + places, .forward_kernels = 2, .backward_kernels = 0});
 }
 
 Section routed(const Workload& workload) {
@@ -113,6 +124,7 @@ std::vector<Section> moe_sections(const Workload& workload, const Shard& shard) 
                                 preprocessing(narrowed(workload, shard)),
                                 preprocessing(permutation(workload, sent, false)),
                                 wire_copies(workload, sent, static_cast<double>(shard.spread_tokens)),
+                                routing_scan(workload, shard),
                                 routed(workload),
                                 permutation(workload, sent, true),
                                 widened(workload, shard)};
