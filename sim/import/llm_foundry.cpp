@@ -81,7 +81,9 @@ void read_sharding(Fields& fields, Draft& draft) {
 }
 
 void read_foundry_precision(Fields& fields, Draft& draft) {
-  const std::string precision = fields.word("precision", "amp_bf16"), mixed = fields.word("fsdp_config.mixed_precision", "DEFAULT");
+  const auto given = fields.take("precision");  // the first four of composer/core/precision.py
+  const std::string precision = given ? given->as_choice({"amp_bf16", "amp_fp16", "amp_fp8", "fp32", "bf16", "fp16"}) : "amp_bf16";
+  const std::string mixed = fields.word("fsdp_config.mixed_precision", "DEFAULT");
   const std::string compute = precision.find("fp8") != std::string::npos    ? "fp8"
                               : precision.find("bf16") != std::string::npos ? "bf16"
                               : precision.find("fp16") != std::string::npos ? "fp16"
