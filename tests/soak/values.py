@@ -1,6 +1,7 @@
 """Every key of every kind of job with values that it cannot have and words that are nearly right: the program refuses them where they stand, or
 answers with numbers that make sense."""
 import copy
+import itertools
 import json
 import math
 import pathlib
@@ -43,15 +44,16 @@ def jobs_of(root, kind):
 
 
 class Keys:
-    """The keys of a kind of job and documents that have them: at most so many, drawn, or of all jobs."""
+    """The keys of a kind of job and documents that have them: so many, drawn, or with 0 of all jobs that are not refused."""
 
     def __init__(self, program, root, folder, kind, rng, most=0):
         self.kind = kind
         listed = program.run(["list", "keys", "--json", *(["--kind", kind] if kind else [])], folder)
         self.keys = {key["name"]: key for key in json.loads(listed.out)}
         jobs = list(jobs_of(root, kind))
-        jobs = rng.sample(jobs, most) if 0 < most < len(jobs) else jobs
-        self.documents = [each for each in (resolved(program, folder, job) for job in jobs) if each]
+        rng.shuffle(jobs)
+        each_that_is_one = filter(None, (resolved(program, folder, job) for job in jobs))
+        self.documents = list(itertools.islice(each_that_is_one, most or None))
 
     def document_with(self, path):
         """One that has the most of the key's path."""
@@ -188,7 +190,7 @@ def numbers(document, where=""):
 def drawn(program, root, folder, seed, count):
     """Pairs of keys and a case of them: so many, or all; in an order of their own, so that any part is of all kinds."""
     rng = random.Random(f"{seed}/values")
-    kinds = [Keys(program, root, folder, kind, rng, count // 5) for kind in KINDS]
+    kinds = [Keys(program, root, folder, kind, rng, math.ceil(count / 5)) for kind in KINDS]
     pairs = [(keys, case) for keys in kinds for case in cases_of(keys)]
     rng.shuffle(pairs)
     return pairs[:count] if count else pairs
