@@ -4,6 +4,7 @@
 
 #include "sim/cost/engine_habits.hpp"
 #include "sim/cost/software_keys.hpp"
+#include "workloads/model_limits.hpp"
 #include "workloads/names.hpp"
 
 namespace rehearse::sim {
@@ -229,7 +230,7 @@ const Keys<Software>& software_keys() {
         "The logits are gathered over tp: every rank computes the loss of the whole vocabulary."),
       K("whole_head", kernels(&KernelFusions::whole_head), truth(),
         "Tensor parallelism leaves the table and the head whole: every rank computes all logits and the loss."),
-      K("vocab_multiple", kernels(&KernelFusions::vocab_multiple), whole(1, most_kernels),
+      K("vocab_multiple", kernels(&KernelFusions::vocab_multiple), whole(1, workloads::widest),
         "Words that the vocabulary is padded to whole multiples of, for each rank of tp (Megatron-LM's make-vocab-size-divisible-by). "
         "Products of other than multiples of 8 are slow (`unaligned` of a GPU)."),
       K("remakes_logits", kernels(&KernelFusions::remakes_logits), truth(), "The loss keeps no logits: backward computes them again."),

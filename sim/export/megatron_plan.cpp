@@ -147,7 +147,8 @@ void write_megatron_plan(const Job& job, Arguments& out) {
   const auto& fusions = job.system.software.fusions;
   out.flag_if(fusions.contains("cross_entropy") && fusions.at("cross_entropy"), "cross-entropy-loss-fusion");
   out.flag_if(work.model.moe && work.fusions.permutation, "moe-permute-fusion");
-  if (work.fusions.vocab_multiple != 128) out.add("make-vocab-size-divisible-by", work.fusions.vocab_multiple);
+  if (work.fusions.vocab_multiple != workloads::KernelFusions{}.vocab_multiple)
+    out.add("make-vocab-size-divisible-by", work.fusions.vocab_multiple);
   if (job.system.software.replays_graphs) out.add("cuda-graph-impl", "local");
   if (!work.graphs.empty()) {
     out.add("cuda-graph-impl", "transformer_engine");

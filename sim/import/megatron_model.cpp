@@ -5,6 +5,7 @@
 
 #include "sim/import/megatron_arguments.hpp"
 #include "workloads/layer_pattern.hpp"
+#include "workloads/model.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -96,11 +97,11 @@ void read_positions(MegatronArguments& arguments, Draft& draft) {
 }
 
 void read_dropout(MegatronArguments& arguments, Draft& draft) {
-  constexpr double otherwise = 0.1;
-  if (!arguments.has("hidden-dropout")) draft.infer("model.dropout: 0.1, Megatron's default");
   const auto given = arguments.take("hidden-dropout"), of_attention = arguments.take("attention-dropout");
-  const double hidden = given ? given->as_number(0, 1) : otherwise, attention = of_attention ? of_attention->as_number(0, 1) : otherwise;
-  given ? draft.set("model.dropout", *given) : draft.set("model.dropout", "0.1");
+  const config::Node otherwise = config::Node::scalar(fmt::format("{}", workloads::default_dropout));
+  if (!given) draft.infer(fmt::format("model.dropout: {}, Megatron's default", otherwise.as_string()));
+  const double hidden = given.value_or(otherwise).as_number(0, 1), attention = of_attention.value_or(otherwise).as_number(0, 1);
+  draft.set("model.dropout", given.value_or(otherwise));
   if (hidden != attention) draft.infer(fmt::format("attention-dropout {} counts as hidden-dropout {}", attention, hidden));
 }
 
@@ -182,15 +183,28 @@ void read_experts(MegatronArguments& arguments, Draft& draft) {
   draft.set("model.moe.every", spaced->every);
 }
 
-// Modules of multi-token prediction, said behind the pattern of layers ("M*ME/*E/*E") or, older, once for all of them.
-void read_modules(const config::Node& given, const std::string& modules, bool experts, Draft& draft) {
+void require_module(const config::Node& given, const std::string& module, bool experts) {
   const std::string one = experts ? "*E" : "*-";
+  if (module != one)
+    given.fail(fmt::format("modules of multi-token prediction other than '{}' are not simulated behind this pattern", one));
+}
+
+// Modules of multi-token prediction stand behind the pattern of layers ("M*ME/*E/*E"), and are then as many as that says, or, older, once
+// for as many as mtp-num-layers says (validate_args in megatron/training/arguments.py, NVIDIA/Megatron-LM).
+void read_modules(MegatronArguments& arguments, const config::Node& given, bool experts, Draft& draft) {
+  if (const auto older = arguments.take("mtp-hybrid-override-pattern")) require_module(*older, older->as_string(), experts);
+  const std::string whole = given.as_string();
   std::int64_t count = 0;
-  for (std::size_t at = 0; at < modules.size(); at += one.size() + 1, ++count) {
-    if (modules.compare(at, one.size(), one) != 0 || (at + one.size() < modules.size() && modules[at + one.size()] != '/'))
-      given.fail(fmt::format("modules of multi-token prediction other than '{}' are not simulated behind this pattern", one));
+  for (std::size_t slash = whole.find('/'); slash != std::string::npos; ++count) {
+    const std::size_t next = whole.find('/', slash + 1);
+    require_module(given, whole.substr(slash + 1, next - slash - 1), experts);
+    slash = next;
   }
-  if (count > 0 && !draft.document().find_path("model.mtp")) draft.set("model.mtp", count);
+  if (count == 0) return;
+  const auto counted = draft.document().find_path("model.mtp");
+  if (counted && counted->as_string() != std::to_string(count))
+    draft.infer(fmt::format("model.mtp: {}, as many as the pattern has; mtp-num-layers {} is passed over", count, counted->as_string()));
+  draft.set("model.mtp", count);
 }
 
 // Layers of one block each.
@@ -208,10 +222,7 @@ bool read_pattern(MegatronArguments& arguments, Draft& draft) {
     given->fail(fmt::format("{} layers in the pattern, {} by num-layers", pattern.size(), layers->as_string()));
   draft.set("model.layers", static_cast<std::int64_t>(pattern.size()));
   draft.set("model.pattern", pattern);
-  const bool experts = pattern.find('E') != std::string::npos;
-  if (const auto modules = arguments.take("mtp-num-layers")) draft.set("model.mtp", *modules);
-  if (pattern.size() < whole.size()) read_modules(*given, whole.substr(pattern.size() + 1), experts, draft);
-  if (const auto older = arguments.take("mtp-hybrid-override-pattern")) read_modules(*older, older->as_string(), experts, draft);
+  read_modules(arguments, *given, pattern.find('E') != std::string::npos, draft);
   return pattern.find('M') != std::string::npos;
 }
 
@@ -267,9 +278,9 @@ void read_megatron_model(MegatronArguments& arguments, Draft& draft) {
   read_experts(arguments, draft);
   read_latent_attention(arguments, draft);
   read_windows(arguments, draft);
+  if (const auto modules = arguments.take("mtp-num-layers")) draft.set("model.mtp", *modules);
   read_mixer(arguments, draft);
   if (arguments.take("activation-func-clamp-value")) draft.set("model.clamps_gate", "true");
-  if (const auto modules = arguments.take("mtp-num-layers")) draft.set("model.mtp", *modules);
 }
 
 }  // namespace rehearse::sim

@@ -7,6 +7,7 @@
 
 #include "sim/import/megatron_arguments.hpp"
 #include "sim/import/megatron_split.hpp"
+#include "workloads/model_limits.hpp"
 #include "workloads/names.hpp"
 
 namespace rehearse::sim {
@@ -330,8 +331,9 @@ void read_fusions(MegatronArguments& arguments, Draft& draft) {
 }
 
 void read_vocabulary_padding(MegatronArguments& arguments, Draft& draft) {
-  const std::int64_t multiple = arguments.whole("make-vocab-size-divisible-by", 128, 1);
-  if (multiple == 128) return;
+  const std::int64_t otherwise = workloads::KernelFusions{}.vocab_multiple;
+  const std::int64_t multiple = arguments.whole("make-vocab-size-divisible-by", otherwise, 1, workloads::widest);
+  if (multiple == otherwise) return;
   if (!draft.document().find("software")) draft.set("software", "megatron-core");
   draft.override_with("software.vocab_multiple", std::to_string(multiple));
 }
