@@ -169,7 +169,7 @@ class Sizes {
     if (workload_.model.moe) {
       const MoeSpec& moe = *workload_.model.moe;
       const double shared = static_cast<double>(moe.shared) / static_cast<double>(shard_.tp), own = routed_share() / workload_.parallel.etp;
-      widths += (own + (shared == own ? 0 : shared)) * moe.ffn * (gates() + 1) + 2 * moe.latent;
+      widths += (own + (shared == own && !workload_.model.narrows() ? 0 : shared)) * moe.ffn * (gates() + 1) + 2 * moe.latent;
     }
     if (workload_.model.any_mlp()) widths += ffn_width() + static_cast<double>(shard_.ffn);
     return static_cast<double>(shard_.hidden) * widths * weight_;

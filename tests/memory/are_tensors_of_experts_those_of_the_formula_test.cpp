@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "live_tensors.hpp"
 #include "sim/memory/allocator_peaks.hpp"
+#include "sim/memory/tensor_writer.hpp"
 #include "tests/engine/random_jobs.hpp"
 #include "workloads/operators/shard.hpp"
 #include "workloads/stage_program.hpp"
@@ -72,6 +75,36 @@ moe: {{{}}}
           expect_formula(job, fmt::format("{} {} {}", parallel, modules, moe));
         }
       }
+    }
+  }
+}
+
+// Of tensors that are held, those that stand for gradients, by their names in the order of sim/memory/tensor_writer.hpp.
+double placeholders(const sim::Job& job) {
+  std::map<int, double> held;
+  const workloads::StageProgram stage = workloads::stage_programs(job.workload).front();
+  for (std::size_t u = 1; u + 1 < stage.chunks[0].size(); ++u) {
+    for (const sim::TensorStep& step : sim::tensors_of(job.workload, job.system.software.memory.habits, stage.chunks[0][u]).backward) {
+      const bool one = step.tensor >= sim::qkv_placeholder && step.tensor <= sim::latent_fc2_placeholder;
+      if (step.kind == sim::TensorStep::Kind::hold && one) held.emplace(step.tensor, step.bytes);
+    }
+  }
+  double sum = 0;
+  for (const auto& [tensor, bytes] : held) sum += bytes;
+  return sum;
+}
+
+// One of each shape: of a shared expert cut in two, as many elements as experts of half the width have, but of another shape.
+TEST(TensorsOfExperts, HavePlaceholdersOfEachShape) {
+  for (const char* latent : {"", ", latent: 512", ", latent: 256"}) {
+    for (const char* parallel : {"{dp: 4, tp: 2, sp: true, ep: 4, etp: 1}", "{dp: 4, tp: 2, sp: true, ep: 2, etp: 2}", "{dp: 8, ep: 8}"}) {
+      const sim::Job job = job_of(
+          fmt::format("model: {{layers: 4, hidden: 1024, heads: 16, ffn: 4096, activation: swiglu, vocab: 32000, positions: rope,\n"
+                      "        moe: {{experts: 16, top_k: 4, shared: 1, ffn: 512, first_dense: 1{}}}}}\ncluster: dgx-h100-ndr400\ngpus: 8\n"
+                      "parallel: {}\nbatch: {{global: 32, micro: 1, sequence: 2048}}\nsoftware: megatron-core\n"
+                      "moe: {{chunk_recompute: false}}\n",
+                      latent, parallel));
+      EXPECT_EQ(placeholders(job), workloads::placeholder_bytes(job.workload, job.system.software.memory.habits)) << latent << parallel;
     }
   }
 }
