@@ -37,19 +37,10 @@ class Writer : private MegatronExperts {
     const int norm = take(states());
     if (spreads()) hold(gathered_input, full());
     hold_workspace(forward_workspace);
-    const int logits = gather_logits(take(wide(s_.vocab)));
-    const bool fused = w_.fusions.cross_entropy && loss_bytes_ < s_.element + statistic_bytes;
-    int probabilities = logits;
-    if (!fused) {
-      const double exact = tokens() * static_cast<double>(s_.loss_vocab) * statistic_bytes;
-      const int copy = take(exact);
-      probabilities = in_place() ? copy : take(exact);
-      give(logits);
-      if (!in_place()) give(copy);
-    }
+    const int left = loss(gather_logits(take(wide(s_.vocab))));
     start_backward();
-    const int gradient = fused ? probabilities : take(wide(s_.loss_vocab));
-    if (!fused) give(probabilities);
+    const int gradient = casts() ? take(wide(s_.loss_vocab)) : left;
+    if (casts()) give(left);
     hold_workspace(backward_workspace);
     const int gathered = take(full());
     const int part = spreads() ? communicated(take(states())) : gathered;
@@ -60,6 +51,17 @@ class Writer : private MegatronExperts {
     give(part);
     give(norm);
     give(UnitTensors::input);
+  }
+
+  // What it leaves for backward. Of logits in fp32 it makes no copy but the one that is not in place.
+  int loss(int logits) {
+    if (fused()) return logits;
+    const double exact = tokens() * static_cast<double>(s_.loss_vocab) * statistic_bytes;
+    const int copy = casts() ? take(exact) : logits;
+    const int probabilities = in_place() ? copy : take(exact);
+    if (casts()) give(logits);
+    if (!in_place()) give(copy);
+    return probabilities;
   }
 
   void layer(const Unit& unit) {
@@ -144,6 +146,9 @@ class Writer : private MegatronExperts {
 
   // The copy of the logits in fp32 becomes probabilities and then their gradient.
   [[nodiscard]] bool in_place() const { return loss_bytes_ > 0 && loss_bytes_ <= s_.element + statistic_bytes; }
+
+  [[nodiscard]] bool fused() const { return w_.fusions.cross_entropy && loss_bytes_ < s_.element + statistic_bytes; }
+  [[nodiscard]] bool casts() const { return !fused() && s_.element < statistic_bytes; }
 
   double loss_bytes_;
   bool experts_ = false;

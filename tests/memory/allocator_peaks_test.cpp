@@ -74,14 +74,14 @@ TEST(UnitTensors, ForwardLeavesWhatTheFormulaCountsAndBackwardLeavesNothing) {
 }
 
 // Of a head whose loss works in place on the copy of the logits in fp32 forward takes 2 + 4 bytes a logit beside the norm's output, where
-// it is not in place 4 more; backward, once more in 16 bits, no more.
+// it is not in place 4 more; backward, once more in 16 bits, no more. Logits in fp32 are no copy.
 TEST(UnitTensors, OfALossInPlaceAreFewer) {
-  const auto most = [](const std::string& loss) {
+  const auto most = [](const std::string& loss, const std::string& precision = "bf16") {
     const sim::Job job = job_of(
         "model: llama2-7b\ncluster: dgx-h100-ndr400\ngpus: 8\nparallel: {dp: 8}\n"
-        "batch: {global: 8, micro: 1, sequence: 4096}\n"
-        "software: {like: megatron-core, fusions: {cross_entropy: false}, memory: {loss: " +
-        loss + "}}\n");
+        "batch: {global: 8, micro: 1, sequence: 8192}\nprecision: " +
+        precision + "\nsoftware: {like: megatron-core, fusions: {cross_entropy: false}, memory: {loss: " + loss + "}}\n");
+    EXPECT_TRUE(sim::knows_tensors(job.workload, job.system.software.memory.habits));
     const workloads::Unit head = workloads::stage_programs(job.workload).front().chunks[0].back();
     const UnitTensors tensors = sim::tensors_of(job.workload, job.system.software.memory.habits, head);
     Live live(0);
@@ -95,9 +95,10 @@ TEST(UnitTensors, OfALossInPlaceAreFewer) {
     }
     return highest;
   };
-  constexpr double logits = 4096 * 32000.0, states = 2 * 4096 * 4096.0;
+  constexpr double logits = 8192 * 32000.0, states = 2 * 8192 * 4096.0;
   EXPECT_EQ(most("0"), 10 * logits + states);
   EXPECT_EQ(most("6"), 6 * logits + states);
+  EXPECT_EQ(most("0", "{compute: fp32, weights: fp32, attention: bf16}"), 8 * logits + 2 * states);
 }
 
 // Copies that a stack makes of pairs are not kept beside its fused activation, by the formula as by the allocator's tensors.
