@@ -4,7 +4,6 @@
 #include <cmath>
 #include <memory>
 
-#include "workloads/operators/shard.hpp"
 #include "workloads/rank_grid.hpp"
 
 namespace rehearse::sim {
@@ -156,7 +155,7 @@ double OperatorPassPrice::head_s(double rows) const {
   if (heads_[at] >= 0) return heads_[at];
   double sum = operators_s(operators_.head, static_cast<double>(at)) + static_cast<double>(at) * plan_.model.vocab * habits_.sort_s;
   if (plan_.tp > 1) {
-    const double row = static_cast<double>(workloads::padded_vocabulary(plan_.model.vocab, plan_.tp)) * bytes_of(dense_type(plan_));
+    const double row = operators_.logits * bytes_of(dense_type(plan_));
     Communication gather;
     gather.kind = CollectiveKind::all_gather;
     gather.bytes = static_cast<double>(at) * row;

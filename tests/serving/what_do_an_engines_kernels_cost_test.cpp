@@ -230,6 +230,21 @@ TEST(ASamplerThatSorts, takes_its_time_for_every_logit) {
   EXPECT_NEAR(parts_of(job, sorts, shape).head_s - parts_of(job, takes, shape).head_s, 8 * 151936 * 0.1e-9, 1e-12);
 }
 
+// Of every GPU's part of the padded vocabulary: as long as of a model that has so many words.
+TEST(GatheredLogits, are_those_of_the_padded_vocabulary) {
+  const auto head_s = [](int words, int multiple) {
+    const sim::ServingJob job = node_of_eight(fmt::format("{{like: llama3-8b, vocab: {}}}", words), "{tp: 8}");
+    sim::Software software = *job.pools.front().software;
+    software.kernels.vocab_multiple = multiple;
+    EngineHabits habits = job.pools.front().habits;
+    habits.sort_s = 0;
+    const sim::ClusterPart& part = job.parts.front();
+    return sim::OperatorPassPrice(job.pools.front().plan, part.gpu, part.costs, software, part.cluster, habits).parts(prompts).head_s;
+  };
+  EXPECT_EQ(head_s(100'000, 16'000), head_s(128'000, 128));
+  EXPECT_LT(head_s(100'000, 128), head_s(128'000, 128));
+}
+
 // Behind every pass, of decoding in a run as one by one; whether the host works ahead or not.
 TEST(KernelsBetweenTwoPasses, are_waited_for) {
   const sim::ServingJob job = node_of_eight("llama3-8b", "{tp: 1}");

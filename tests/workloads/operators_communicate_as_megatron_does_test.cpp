@@ -330,7 +330,8 @@ TEST(OperatorCommunication, GatheredLogitsAreReducedByNobody) {
   EXPECT_EQ(skeleton(head.forward), (Names{"head all-gather", "logits", "head logits all-gather", "gathered_logits", "cross_entropy"}));
   EXPECT_EQ(skeleton(head.backward),
             (Names{"cross_entropy", "gathered_logits", "head all-gather", "logits", "head reduce-scatter", "logits (weights)"}));
-  EXPECT_EQ(communications(head.forward).back().bytes, 2.0 * 4096 * 2 * static_cast<double>(padded_vocabulary(workload.model.vocab, 8)));
+  EXPECT_EQ(communications(head.forward).back().bytes,
+            2.0 * 4096 * 2 * static_cast<double>(padded_vocabulary(workload.model.vocab, 8, 128)));
   EXPECT_EQ(loss_bytes(head), 8 * shared);  // every rank computes the whole loss
   workload = parallel(1, false, 2);
   const std::vector<std::string> alone = skeleton(head_program(workload).forward);

@@ -68,6 +68,6 @@ struct Shard {
 
 // Rows of the vocabulary after padding to whole multiples, of as many for each rank of tp (Megatron-LM's make-vocab-size-divisible-by,
 // 128).
-[[nodiscard]] std::int64_t padded_vocabulary(int vocab, int tp, int multiple = 128);
+[[nodiscard]] std::int64_t padded_vocabulary(int vocab, int tp, int multiple);
 
 }  // namespace rehearse::workloads

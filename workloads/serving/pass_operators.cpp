@@ -209,6 +209,7 @@ PassOperators pass_operators(const InstancePlan& plan, const KernelFusions& fusi
   const double ends = embedding.high.parameters + (plan.model.tied_embeddings && plan.pp == 1 ? 0 : head.high.parameters);
   out.end_bytes = ends * shard.element;
   out.hidden_bytes = static_cast<double>(shard.hidden) * shard.element;
+  out.logits = static_cast<double>(shard.vocab * shard.head_tp);
   return out;
 }
 

@@ -70,6 +70,7 @@ struct PassOperators {
   std::vector<TokenCall> embedding_calls;
   double end_bytes = 0;     // weights of embedding, final norm and head on one GPU
   double hidden_bytes = 0;  // of one token's hidden state
+  double logits = 0;        // of one row, on all GPUs together: the vocabulary as it is padded
 };
 
 // What attention's weights are and are computed in: as `attention` says, or as checkpoints have it.
