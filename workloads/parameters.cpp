@@ -164,7 +164,7 @@ double head_widths(const Model& model) {
 }  // namespace
 
 bool Model::any_attention() const { return counts_of(*this, layers).attention > 0; }
-bool Model::any_mlp() const { return counts_of(*this, layers).dense > 0; }
+bool Model::any_mlp() const { return counts_of(*this, layers + predictions(*this)).dense > 0; }
 bool Model::any_experts() const { return counts_of(*this, layers).experts > 0; }
 
 ParameterCount count_parameters(const Model& model, int learned_positions) {

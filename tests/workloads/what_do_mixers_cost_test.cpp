@@ -11,6 +11,7 @@
 #include "tests/config/refusal.hpp"
 #include "workloads/mixer.hpp"
 #include "workloads/operators/section.hpp"
+#include "workloads/unit_memory.hpp"
 
 namespace rehearse::workloads::testing {
 namespace {
@@ -213,6 +214,14 @@ TEST(Mixers, CountAsMegatronCounts) {
   const double s = 4096, expected = 6 * s * (3 * mixer + 3 * mlp + 2 * attention + 1024.0 * 32000) + 3 * s * 3 * 7 * 2048 * 128;
   EXPECT_DOUBLE_EQ(model_flops_per_sequence(model, 4096, false) - attention_flops_per_sequence(model, 4096, false), expected);
   EXPECT_DOUBLE_EQ(attention_flops_per_sequence(model, 4096, false), 2 * 12 * s * s * 1024);
+}
+
+// A module of multi-token prediction has an MLP though no layer has one: its two gradients, in 16 bits, have placeholders.
+TEST(Mixers, HaveModulesWithAnMlpBehindThem) {
+  MemoryHabits habits;
+  habits.gradient_placeholders = true;
+  const auto bytes = [&](const char* modules) { return placeholder_bytes(hybrid(mamba + ", pattern: M*M*M*M*" + modules), habits); };
+  EXPECT_EQ(bytes(", mtp: 1") - bytes(""), 2.0 * 2 * 1024 * 4096);
 }
 
 TEST(Mixers, AreRefusedWhereTheyCannotBe) {
