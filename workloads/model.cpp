@@ -197,7 +197,7 @@ void check_unlike(const Node& node, const Model& model) {
 
 // Products are counted in pairs of one over queries or keys and one over values, at the mean of their widths
 // (workloads/operators/shard.cpp).
-void check_latent(const Node& node, const Model& model) {
+void check_latent_attention(const Node& node, const Model& model) {
   if (!model.mla) return;
   if (model.qk_norm) node.at("qk_norm").fail("latent attention has norms of its own");
   const auto widths = std::int64_t{model.mla->qk_nope} + model.mla->qk_rope + model.mla->v;
@@ -217,7 +217,7 @@ void check(const Node& node, const Model& model) {
   if (model.heads % model.kv_heads != 0) {
     node.at("kv_heads").fail(fmt::format("heads ({}) is not a multiple of kv_heads ({})", model.heads, model.kv_heads));
   }
-  check_latent(node, model);
+  check_latent_attention(node, model);
   if (!node.find("head_dim") && model.hidden % model.heads != 0) {
     node.at("heads").fail(fmt::format("hidden ({}) is not a multiple of heads ({})", model.hidden, model.heads), "give head_dim as well");
   }
