@@ -45,8 +45,12 @@ constexpr const char* flash = "{1: {64: 0.52, 128: 0.36}, triton: {64: 0.49, 128
 // Of MI355X: what Composable Kernel, and of both MI300X and MI355X: what PyTorch's own attention (AOTriton) reaches of AITER's.
 constexpr const char* amd_flash = "{2: {64: 0.48, 128: 0.48}, sdpa: {64: 0.27, 128: 0.27}}";
 
-// A matrix unit of a TPU, 128 or 256 wide, is half as full with heads of 64 as with heads of 128 (docs.cloud.google.com/tpu).
-constexpr const char* tpu_flash = "{3: {64: 0.5, 128: 1}}";
+// A matrix unit of a TPU, 128 or 256 wide, is half as full with heads of 64 as with heads of 128 (docs.cloud.google.com/tpu). 2, splash
+// attention in blocks of 512, where the line goes through MaxText's steps, of blocks of 1,024 and 2,048: forward 0.385 of v5p's peak
+// (marin-community/marin pull request 6330: 0.778 ms a layer of 8,192 tokens, 8 heads of 128), backward two kernels at that rate whose
+// seven products stand for five; forward twice, as where layers are computed again. Blocks of 1,024 are a third faster on v6e as well
+// (apple/axlearn pull request 958).
+constexpr const char* tpu_flash = "{2: {64: 0.34, 128: 0.69}, 3: {64: 0.5, 128: 1}}";
 
 bool is_tpu(const Gpu& gpu) { return gpu.vendor == "google"; }
 

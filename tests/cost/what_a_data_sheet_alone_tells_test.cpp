@@ -74,7 +74,10 @@ TEST(WhatADataSheetAloneTells, HoldsOfContentionAndOlderAttentionToo) {
   EXPECT_EQ(partly.contention_with(workloads::Phase::ep).alpha, 1.05);
   EXPECT_EQ(partly.contention_with(workloads::Phase::dp).alpha, bare.contention_with(workloads::Phase::dp).alpha);
   EXPECT_EQ(read_gpu(file.without("contention"), "own lines").contention_with(workloads::Phase::dp).alpha, 1);
-  EXPECT_EQ(shipped_gpu("tpu-v6e").flash_share.at(3).at(64), 0.5);  // half of a matrix unit
+  const auto& attention = shipped_gpu("tpu-v6e").flash_share;
+  EXPECT_EQ(attention.at(3).at(64), 0.5);   // half of a matrix unit
+  EXPECT_EQ(attention.at(2).at(64), 0.34);  // likewise, in blocks of 512
+  EXPECT_EQ(attention.at(1).at(64), 0.06);  // its file's own, beside them
   EXPECT_EQ(read_gpu(ready_made(gpu_part, "tpu-v6e").node.without("contention"), "tpu").contention_with(workloads::Phase::dp).alpha, 1);
 }
 
