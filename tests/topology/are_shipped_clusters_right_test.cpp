@@ -132,12 +132,13 @@ TEST(AreShippedClustersRight, AboutTheirBisection) {
 }
 
 // The same silicon behaves the same wherever it stands; over PCIe the host's bridges are between the ports, and machines differ
-// (L40S and A100 of the same tables: docs/serving.md). MoFa's device is what its paper and CloudMatrix's print, of which no run is known.
+// (L40S and A100 of the same tables: docs/serving.md). MoFa's device is what its paper and CloudMatrix's print, of which no run is known;
+// Alps' four GPUs are as nccl-tests have such nodes, where other nodes of four keep what their runs ask for (their files say so).
 TEST(AreShippedClustersRight, WithOneEfficiencyPerKindOfPort) {
   std::map<std::pair<IntraNode, double>, std::pair<double, double>> by_rate;  // a link of a mesh is not a port on a switch
   for (const auto& [name, facts] : published()) {
     const auto cluster = load(name);
-    if (cluster.intra_kind == IntraNode::pcie || name == "ascend-910b-supernode") continue;
+    if (cluster.intra_kind == IntraNode::pcie || name == "ascend-910b-supernode" || name == "alps-gh200") continue;
     const LinkSpec& intra = cluster.intra;
     const std::pair behaviour{intra.efficiency, intra.latency_s};
     const auto [it, first] = by_rate.emplace(std::pair{cluster.intra_kind, intra.bandwidth_bytes_per_s}, behaviour);
