@@ -31,9 +31,20 @@ std::string vendor_of(const Node& job) {
   return vendor ? vendor->as_string() : "";
 }
 
+// `software.like` of a job that only names its stack, or none: it names that one, and nothing of the other stays.
+bool names_another(const Node& job, std::string_view key) {
+  constexpr std::string_view suffix = ".like";
+  if (!key.ends_with(suffix)) return false;
+  const std::string_view part = key.substr(0, key.size() - suffix.size());
+  if (part != "model" && part != "software" && part != "cluster" && part != "cluster.gpu") return false;
+  const auto field = job.find_path(part);
+  return !field || field->is_scalar();
+}
+
 }  // namespace
 
 void set_in_job(Node& job, std::string_view key, std::string_view value, const Node& models) {
+  if (names_another(job, key)) return set_in_job(job, key.substr(0, key.rfind('.')), value, models);
   if (leads_into(key, "model")) write_out(job, model_part, models);
   if (leads_into(key, "software")) {
     if (!job.find("software")) job.set("software", default_software(vendor_of(job)));

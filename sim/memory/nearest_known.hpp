@@ -16,8 +16,8 @@ struct NearestKnown {
   MemoryResult memory;
 };
 
-// Without norms behind branches, MTP modules, and biases and clamped gates of experts, which only add tensors to those of the rest, and where
-// that is no known order either (unit_tensors.hpp) without norms over heads; none where that is none.
+// Without norms behind branches, MTP modules, and biases and clamped gates of experts, which only add tensors to those of the rest, and
+// where that is no known order either (unit_tensors.hpp) without norms over heads; none where that is none.
 [[nodiscard]] std::unique_ptr<const NearestKnown> nearest_known(const Job& job);
 
 }  // namespace rehearse::sim

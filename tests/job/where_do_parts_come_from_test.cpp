@@ -97,6 +97,14 @@ TEST_F(WhereDoPartsComeFrom, an_override_leads_into_what_is_only_named) {
   EXPECT_EQ(load_job({"small", {{"batch.global", "64"}}, {}}).workload.model.name, "tiny");
 }
 
+TEST_F(WhereDoPartsComeFrom, an_override_of_like_names_another) {
+  EXPECT_EQ(load_job({"small", {{"model.like", "experts"}, {"parallel.sp", "true"}}, {}}).workload.model.name, "experts");
+  EXPECT_EQ(load_job({"small", {{"model.like", "experts"}, {"parallel.sp", "true"}, {"model.layers", "12"}}, {}}).workload.model.layers,
+            12);
+  EXPECT_THROW(load_job({"small", {{"software.like", "nobody"}}, {}}), config::InputError);
+  EXPECT_THROW(load_job({"small", {{"cluster.gpu.like", "nobody"}}, {}}), config::InputError);
+}
+
 TEST_F(WhereDoPartsComeFrom, a_wrong_override_of_what_is_only_named) {
   const auto refusal = [](const std::string& key) {
     const std::string text = config::refusal_of([&] { return load_job({"small", {{key, "3"}}, {}}); });

@@ -32,7 +32,8 @@ TEST(AllocatorPeaks, ALargerModelNeedsNoLess) {
         std::pair(experts, megatron + "parallel: {ep: 8}\n"),
         std::pair(experts, megatron + "parallel: {ep: 8}\nmoe: {routing: {zipf: 0.7}}\n")}) {
     const std::vector<double> plain = needed(model, layout);
-    for (const char* more : {", post_norms: true", ", mtp: 1", ", qk_norm: true", ", post_norms: true, mtp: 2, biases: true, qk_norm: true"}) {
+    for (const char* more :
+         {", post_norms: true", ", mtp: 1", ", qk_norm: true", ", post_norms: true, mtp: 2, biases: true, qk_norm: true"}) {
       const std::vector<double> larger = needed(model + more, layout);
       ASSERT_EQ(larger.size(), plain.size());
       for (std::size_t stage = 0; stage < plain.size(); ++stage) EXPECT_GE(larger[stage], plain[stage]) << more << "\n" << layout;
