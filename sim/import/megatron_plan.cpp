@@ -252,11 +252,9 @@ void read_padding(MegatronArguments& arguments, Draft& draft) {
 
 void read_dispatch(MegatronArguments& arguments, Draft& draft) {
   if (!draft.document().find_path("model.moe")) return;
-  const bool by_kernels = arguments.has("moe-enable-deepep") || arguments.has("moe-flex-dispatcher-backend");
   if (const auto type = arguments.take("moe-token-dispatcher-type")) {
     const std::string name = type->as_choice({"allgather", "alltoall", "alltoall_seq", "flex"});
-    const bool hierarchical = name == "flex" && by_kernels;
-    draft.set("moe.dispatcher", hierarchical ? "hierarchical" : name == "allgather" ? "allgather" : "alltoall");
+    draft.set("moe.dispatcher", name == "flex" ? "hierarchical" : name == "allgather" ? "allgather" : "alltoall");
   } else {
     draft.set("moe.dispatcher", "allgather");
     draft.infer("moe.dispatcher: allgather, Megatron's default");
@@ -294,14 +292,17 @@ void read_permutation(MegatronArguments& arguments, Draft& draft) {
 void read_dispatch_kernels(MegatronArguments& arguments, Draft& draft) {
   if (!draft.document().find_path("model.moe")) return;
   const bool deep = arguments.flag("moe-enable-deepep");
-  const auto backend = arguments.take("moe-flex-dispatcher-backend");
+  const auto argument = arguments.take("moe-flex-dispatcher-backend");
+  const std::string backend = argument ? argument->as_choice({"deepep", "hybridep"}) : "deepep";  // Megatron's default
   if (draft.document().at("moe").at("dispatcher").as_string() != "hierarchical") return;
   const auto stack = draft.document().find("software"), like = draft.document().find_path("software.like");
-  const std::string name = like ? like->as_string() : stack && stack->is_scalar() ? stack->as_string() : "megatron-core";
-  const bool hybrid = !deep && backend && backend->as_string() == "hybridep";
-  if ((name != "megatron-core" || hybrid) && (name != "megatron-lm" || !hybrid)) return;
+  const std::string name = like ? like->as_string() : !stack ? "megatron-core" : stack->is_scalar() ? stack->as_string() : "";
+  const auto said = draft.document().find_path("software.experts.dispatch_kernels");  // of a stack that was changed before
+  const std::string has = said ? said->as_string() : name == "megatron-core" ? "hybridep" : name == "megatron-lm" ? "deepep" : "";
+  const std::string sends = deep ? "deepep" : backend;
+  if (has.empty() || has == sends) return;
   if (!stack) draft.set("software", "megatron-core");
-  draft.override_with("software.experts.dispatch_kernels", hybrid ? "hybridep" : "deepep");
+  draft.override_with("software.experts.dispatch_kernels", sends);
 }
 
 // Kernels that Megatron runs apart when it is told to; the stack as it is otherwise. Cross entropy is fused when it is told to.

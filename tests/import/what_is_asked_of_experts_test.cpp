@@ -64,5 +64,19 @@ TEST(ArgumentsOfExperts, FusePermutationsWhenToldTo) {
   EXPECT_TRUE(both.draft.not_understood.empty()) << ::testing::PrintToString(both.draft.not_understood);
 }
 
+// megatron-lm, which the script gets, has DeepEP; megatron-core HybridEP. DeepEP is Megatron's default, and what the older switch means.
+TEST(ArgumentsOfExperts, SayWhoseKernelsSendTokens) {
+  const auto sent = [](const std::string& more) { return of_experts("--moe-token-dispatcher-type flex --moe-permute-fusion " + more); };
+  const std::string kernels = "software.experts.dispatch_kernels", core = " --cross-entropy-loss-fusion";
+  for (const char* deepep :
+       {"", "--moe-enable-deepep", "--moe-flex-dispatcher-backend deepep", "--moe-enable-deepep --moe-flex-dispatcher-backend hybridep"}) {
+    expect(sent(deepep), {{"moe.dispatcher", "hierarchical"}, {kernels, "deepep"}});
+    expect(sent(deepep + core), {{"moe.dispatcher", "hierarchical"}, {kernels, "deepep"}});
+  }
+  expect(sent("--moe-flex-dispatcher-backend hybridep"), {{"moe.dispatcher", "hierarchical"}, {kernels, "hybridep"}});
+  expect(sent("--moe-flex-dispatcher-backend hybridep" + core), {{"moe.dispatcher", "hierarchical"}, {kernels, ""}});
+  EXPECT_THROW(sent("--moe-flex-dispatcher-backend hybridp"), config::InputError);
+}
+
 }  // namespace
 }  // namespace rehearse::sim::testing
