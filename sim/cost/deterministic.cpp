@@ -21,8 +21,9 @@ double walkers(const Gpu& gpu, const workloads::Operator& op) { return std::ceil
 
 // Blocks of keys that one multiprocessor does after another, whose shared memory has room for one walker, with one walker for each of them
 // over those that each walks over. Heads that do not divide the multiprocessors leave most of those idle while the last walk.
+// Keys outside a window are walked over too; gathered over context parallelism there are more of them than queries.
 double second_generation_share(const Gpu& gpu, const workloads::Operator& op) {
-  const double blocks = std::ceil(static_cast<double>(op.query) / keys_of_block(op.head_dim));
+  const double blocks = std::ceil(static_cast<double>(std::max(op.query, op.key)) / keys_of_block(op.head_dim));
   const double walking = std::min(walkers(gpu, op), blocks);
   const double turns = std::ceil(sequences(op) * blocks / gpu.multiprocessors);
   return std::min(1.0, turns / (std::ceil(sequences(op) * walking / gpu.multiprocessors) * std::ceil(blocks / walking)));

@@ -64,17 +64,24 @@ const Keys<Gpu>& contention_keys() {
 // flash: {1: {64: 0.57, 128: 0.44}}: generation, head dimension, share of the attention line.
 using Shares = std::map<int, double>;
 
+Keys<Shares> shares_by_head(double most) {
+  std::vector<Key<Shares>> all;
+  for (const int head_dim : {32, 64, 96, 128, 192, 256}) {
+    const auto form = config::number(1e-3, most);
+    all.emplace_back(
+        std::to_string(head_dim), form.shape, [=](const Node& node, Shares& shares) { shares[head_dim] = form.read(node); },
+        std::function<Node(const Shares&)>(), "Of a kernel for this head dimension.");
+  }
+  return Keys<Shares>(std::move(all));
+}
+
 const Keys<Shares>& flash_share_keys() {
-  static const Keys<Shares> keys([] {
-    std::vector<Key<Shares>> all;
-    for (const int head_dim : {32, 64, 96, 128, 192, 256}) {
-      const auto form = config::number(1e-3, 2);
-      all.emplace_back(
-          std::to_string(head_dim), form.shape, [=](const Node& node, Shares& shares) { shares[head_dim] = form.read(node); },
-          std::function<Node(const Shares&)>(), "Of a kernel for this head dimension.");
-    }
-    return all;
-  }());
+  static const Keys<Shares> keys = shares_by_head(2);
+  return keys;
+}
+
+const Keys<Shares>& deterministic_share_keys() {
+  static const Keys<Shares> keys = shares_by_head(1);
   return keys;
 }
 
@@ -147,14 +154,14 @@ const Keys<Gpu>& gpu_keys() {
       K("atomic_adds", &Gpu::adds_per_s, config::quantity(Dimension::rate, 1e6), "To elements of 16 bits in its memory."),
       K("block_sum", &Gpu::block_sum_s, config::quantity(Dimension::time),
         "To add up what the blocks of a norm over heads have of its weight's gradient (sums_by_block of a stack)."),
-      K("multiprocessors", &Gpu::multiprocessors, config::number(1, 1024),
+      K("multiprocessors", &Gpu::multiprocessors, config::whole(1, 1024),
         "Whose number FlashAttention-2's deterministic backward goes by (deterministic of a stack).")
           .otherwise("132"),
       K(
-          "deterministic_attention", flash_share_keys().shape(),
+          "deterministic_attention", deterministic_share_keys().shape(),
           [](const Node& node, Gpu& gpu) {
             gpu.deterministic_attention.clear();
-            flash_share_keys().read(node, gpu.deterministic_attention);
+            deterministic_share_keys().read(node, gpu.deterministic_attention);
             if (gpu.deterministic_attention.empty()) node.fail_at_key("a head dimension is missing", "write for example {128: 0.63}");
           },
           {}, "Of the rate of other flash attention's backward, what a deterministic one reaches, by head dimension.")

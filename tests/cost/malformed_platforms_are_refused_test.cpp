@@ -48,6 +48,13 @@ TEST(MalformedPlatforms, FlashGenerationsHaveSharesByHeadDimension) {
   EXPECT_NE(gpu_error_after("flash: {1: {}}\n").find("a head dimension is missing"), std::string::npos);
 }
 
+TEST(MalformedPlatforms, DeterministicKernelsAreNoFasterThanOthers) {
+  EXPECT_EQ(gpu_error_after("multiprocessors: 108\ndeterministic_attention: {64: 0.77, 128: 1}\n"), "accepted");
+  EXPECT_NE(gpu_error_after("deterministic_attention: {128: 1.2}\n").find("must be between 0.001 and 1, not 1.2"), std::string::npos);
+  EXPECT_NE(gpu_error_after("deterministic_attention: {}\n").find("a head dimension is missing"), std::string::npos);
+  EXPECT_NE(gpu_error_after("multiprocessors: 108.5\n").find("multiprocessors must be a whole number, not '108.5'"), std::string::npos);
+}
+
 TEST(MalformedPlatforms, GroupedKernelsHaveShares) {
   EXPECT_EQ(gpu_error_after("grouped: {torch: 0.63, megablox: 0.435, megablox_fp8: 0.3}\n"), "accepted");
   EXPECT_NE(gpu_error_after("grouped: {library: 1}\n").find("gpu.yaml:13:11: error: unknown key 'library' in grouped"), std::string::npos);

@@ -50,6 +50,15 @@ TEST(DeterministicAttention, CostsNothingWhereSequencesAreShort) {
   expect_same(deterministic_share(of_multiprocessors(100), 2, backward(1, 4, 256, 64)), 1);
 }
 
+// As above with 1,280 keys, of which a rank has 320 queries (context parallelism that gathers keys), or a window leaves 256 to each query.
+TEST(DeterministicAttention, WalksOverAllKeys) {
+  workloads::Operator gathered = backward(1, 4, 320, 64), windowed = backward(1, 4, 1280, 64);
+  gathered.key = 1280;
+  windowed.key = 256;
+  expect_same(deterministic_share(of_multiprocessors(10), 2, gathered), 4.0 / 8);
+  expect_same(deterministic_share(of_multiprocessors(10), 2, windowed), 4.0 / 8);
+}
+
 // Two gradients of queries in fp32 more, each written and read.
 TEST(DeterministicAttention, AddsUpAGradientOfEachWalker) {
   expect_same(deterministic_bytes(of_multiprocessors(10), 2, backward(1, 4, 1280, 64)), 2 * 2 * 4.0 * 4 * 1280 * 64);
