@@ -19,6 +19,14 @@ bool has_hybridep(const Workload& workload) {
   return workload.fusions.dispatch_kernels == DispatchKernels::hybridep && workload.experts.dispatcher == Dispatcher::hierarchical;
 }
 
+// Of a chunk's tokens alone.
+void cut_map(Communication& map, int chunks) {
+  Exchange part = *map.exchange;
+  part.bytes_per_pair /= chunks;
+  map.bytes /= chunks;
+  map.exchange = std::make_shared<const Exchange>(std::move(part));
+}
+
 PassKernels sorting_kernels(const Workload& workload) {
   if (has_hybridep(workload)) return {0, 0};
   if (workload.experts.dispatcher != Dispatcher::alltoall) return workload.fusions.sorting_kernels;
@@ -144,7 +152,7 @@ bool makes_output(const Item& item) {
 // What a layer that is recomputed in full computes again of its experts.
 std::vector<Item> experts_again(const Workload& workload, std::vector<Item> forward) {
   if (workload.recompute.keeps(LayerOutput::expert_fc2)) std::erase_if(forward, makes_output);
-  drop_wire_copies(workload, forward);
+  drop_sending(workload, forward);
   return as_recompute(std::move(forward));
 }
 
@@ -245,6 +253,7 @@ ExpertCalls ExpertLayer::make_calls(Pass pass, int chunks, int ep_rank, int laye
     default:
       if (pass == Pass::recompute && replays_dispatch(workload_)) return calls;
       add_counts(pass, calls.dispatch);
+      if (by_hybridep(workload_) && chunks > 1) cut_map(calls.dispatch.front(), chunks);
       for (Communication& call : to_experts("dispatch", pass, chunks, ep_rank, layer, microbatch)) {
         calls.dispatch.push_back(std::move(call));
       }
@@ -255,19 +264,21 @@ ExpertCalls ExpertLayer::make_calls(Pass pass, int chunks, int ep_rank, int laye
 }
 
 // A number for each expert: by a gather, or where DeepEP's kernels dispatch tokens by messages from each to each. Where experts are filled
-// up to their capacity, every rank sends as much. HybridEP gathers which token goes to which expert, a byte each, by a kernel of its own
-// that writes to all at once (allgather_routing_map in csrc/hybrid_ep/executor/executor.cu of deepseek-ai/DeepEP, branch hybrid-ep; between
-// domains NCCL does it).
+// up to their capacity, every rank sends as much. HybridEP gathers whatever the stack does which token goes to which expert, a byte each,
+// by a kernel of its own that writes to all at once (allgather_routing_map in csrc/hybrid_ep/executor/executor.cu of deepseek-ai/DeepEP,
+// branch hybrid-ep; between domains NCCL does it).
 void ExpertLayer::add_counts(Pass pass, std::vector<Communication>& calls) const {
   const ExpertPlan& plan = workload_.experts;
   const int ep = workload_.parallel.ep;
+  if (by_hybridep(workload_)) {
+    calls.push_back({"routing map", CollectiveKind::all_to_all, GroupKind::ep, routing_map_bytes(workload_), pass, counts()});
+    return;
+  }
   if (!workload_.fusions.gathers_counts || ep == 1 || plan.pad_to == ExpertPlan::to_capacity) return;
   const double experts = workload_.model.moe->experts;
   if (plan.dispatcher == Dispatcher::alltoall)
     calls.push_back({"counts", CollectiveKind::all_gather, GroupKind::ep, sizeof(std::int64_t) * experts * ep, pass});
-  if (by_hybridep(workload_))
-    calls.push_back({"routing map", CollectiveKind::all_to_all, GroupKind::ep, routing_map_bytes(workload_), pass, counts()});
-  else if (plan.dispatcher == Dispatcher::hierarchical)
+  if (plan.dispatcher == Dispatcher::hierarchical)
     calls.push_back({"counts", CollectiveKind::all_to_all, GroupKind::ep, experts * sizeof(std::int32_t), pass, counts()});
 }
 

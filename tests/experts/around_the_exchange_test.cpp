@@ -64,6 +64,8 @@ TEST(ExpertCalls, AreThoseOfTheStack) {
   EXPECT_EQ(said(workloads::Pass::backward_input, "{dispatcher: hierarchical}", both), "dispatch gradients, experts, combine gradients, ");
   EXPECT_EQ(said(workloads::Pass::forward, "{dispatcher: hierarchical}", "{gathers_counts: true, dispatch_kernels: deepep}"),
             "counts, dispatch, experts, combine, ");
+  // HybridEP works out where tokens go from its map, whatever the stack does for other kernels.
+  EXPECT_EQ(said(workloads::Pass::forward, "{dispatcher: hierarchical}", none), "routing map, dispatch, experts, combine, ");
   EXPECT_EQ(said(workloads::Pass::forward, "{dispatcher: allgather}", both), "dispatch, experts, combine, ");
   EXPECT_EQ(said(workloads::Pass::forward, "{dispatcher: alltoall, capacity_factor: 1}", both),
             "counts, dispatch, weights, experts, combine, ");

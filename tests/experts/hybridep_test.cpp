@@ -78,11 +78,29 @@ TEST(HybridEP, GathersWhichTokenGoesWhere) {
   EXPECT_EQ(map.name, "routing map");
   EXPECT_EQ(map.bytes, 4096.0 * 8 * 128);
   for (int to = 0; to < 8; ++to) EXPECT_EQ(map.exchange->bytes(0, to), 4096.0 * 128);
+  const sim::Job chunked = job_of_a_layer("dgx-h100-ndr400", 8, 128, 2048, "hybridep", "hierarchical, chunks: 4");
+  const workloads::ExpertLayer pieces(chunked.workload);  // each of 1,024 tokens
+  EXPECT_EQ(pieces.calls(Pass::forward, 0, 0, 0).dispatch.front().bytes, 1024.0 * 8 * 128);
+  EXPECT_EQ(pieces.calls(Pass::forward, 0, 0, 0).dispatch.front().exchange->bytes(0, 7), 1024.0 * 128);
   EXPECT_EQ(scanned(hybrid, true), 4096.0 * (8 * 128 + 8 * 4 + 128 * 5));
   EXPECT_EQ(scanned(hybrid, false), 0);
   EXPECT_EQ(scanned(job_of_a_layer("dgx-h100-ndr400", 8, 128, 2048, "deepep"), true), 0);
   EXPECT_EQ(scanned(job_of_a_layer("dgx-h100-ndr400", 8, 128, 2048, "hybridep", "alltoall"), true), 0);
   EXPECT_EQ(scanned(job_of_a_layer("dgx-h100-ndr400", 1, 128, 2048, "hybridep"), true), 0);
+}
+
+// What was dispatched is taken from memory: nothing is sent, and nobody asks where to.
+TEST(HybridEP, ReadsNoRoutingAgainWhereNothingIsSent) {
+  for (const bool replays : {true, false}) {
+    sim::Job job = job_of_a_layer("dgx-h100-ndr400", 8, 128, 2048, "hybridep");
+    job.workload.fusions.replays_dispatch = replays;
+    int scans = 0;
+    for (const workloads::Item& item : workloads::layer_program(job.workload, true, workloads::LayerKind::experts).recompute) {
+      const auto* op = std::get_if<workloads::Operator>(&item);
+      scans += op != nullptr && op->name == "routing_scan" ? 1 : 0;
+    }
+    EXPECT_EQ(scans, replays ? 0 : 1);
+  }
 }
 
 // Called from PyTorch, with the copy of what arrives or leaves that Megatron-Core's sorts take the place of: read and written at the 5.46

@@ -11,7 +11,8 @@
 namespace rehearse::tests {
 
 // Nothing travels but tokens.
-inline constexpr const char* tokens_alone = "software: {like: megatron-core, experts: {gathers_counts: false, exchanges_weights: false}}\n";
+inline constexpr const char* tokens_alone =
+    "software: {like: megatron-core, experts: {dispatch_kernels: deepep, gathers_counts: false, exchanges_weights: false}}\n";
 
 // Layers of 16 experts, top 2, one shared expert, one dense layer first, on nodes of 8 with ample NICs and no contention between
 // computation and communication unless `contention` says so. `extra` are further lines of the job.

@@ -103,7 +103,8 @@ TEST(NarrowerExperts, SendTokensOfTheirWidth) {
   for (const char* dispatcher : {"alltoall", "hierarchical", "allgather"}) {
     for (const char* parallel : {"{dp: 8, ep: 8}", "{dp: 4, tp: 2, sp: true, ep: 2, etp: 2}"}) {
       const std::string more = fmt::format(
-          "moe: {{dispatcher: {}}}\nsoftware: {{like: megatron-core, experts: {{gathers_counts: false, exchanges_weights: false}}}}\n",
+          "moe: {{dispatcher: {}}}\nsoftware: {{like: megatron-core, experts: {{dispatch_kernels: deepep, gathers_counts: "
+          "false, exchanges_weights: false}}}}\n",
           dispatcher);
       const sim::Job narrow = narrow_job(parallel, more), wide = narrow_job(parallel, more, ", shared: 2");
       const workloads::ExpertLayer narrow_layer(narrow.workload), wide_layer(wide.workload);

@@ -51,7 +51,8 @@ Section routing_scan(const Workload& workload, const Shard& shard) {
   if (!by_hybridep(workload)) return {};
   const auto tokens = static_cast<double>(shard.spread_tokens);
   const double places = tokens * (4 * workload.parallel.ep + 5 * workload.model.moe->experts);
-  return pointwise("routing_scan", {.forward_bytes = routing_map_bytes(workload) + places, .forward_kernels = 2, .backward_kernels = 0});
+  return pointwise(std::string(routing_scan_name),
+                   {.forward_bytes = routing_map_bytes(workload) + places, .forward_kernels = 2, .backward_kernels = 0});
 }
 
 Section routed(const Workload& workload) {

@@ -141,7 +141,7 @@ BlockProgram with_recomputation(const Workload& workload, const Shard& shard, co
     if (workload.recompute.shards_inputs) program.recompute.insert(program.recompute.begin(), input_again(workload, shard));
     // Chunks bring back what their own backward needs.
     if (workload.experts.chunk_recompute) std::erase_if(program.recompute, is_routed);
-    drop_wire_copies(workload, program.recompute);
+    drop_sending(workload, program.recompute);
   } else if (workload.recompute.every_second_product() && shard.heads > 0) {
     program.recompute = other_products(workload, shard, program.forward);
   } else {

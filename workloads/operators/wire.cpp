@@ -11,9 +11,9 @@ constexpr std::string_view copies_for_wire = "wire_copies";
 // them out of what has arrived (1): _pad and _slice in Halo's src/distributed/expert_parallel/dispatcher.py (whitecircle/halo).
 constexpr double copies = 2.5;
 
-bool copies_rows(const Item& item) {
+bool is_of_sending(const Item& item) {
   const auto* op = std::get_if<Operator>(&item);
-  return op != nullptr && op->name == copies_for_wire;
+  return op != nullptr && (op->name == copies_for_wire || op->name == routing_scan_name);
 }
 
 }  // namespace
@@ -32,8 +32,8 @@ Section wire_copies(const Workload& workload, const Shard& shard, double rows) {
       {.forward_bytes = bytes, .backward_bytes = bytes, .eager = !workload.fusions.compiled || workload.fusions.eager_experts});
 }
 
-void drop_wire_copies(const Workload& workload, std::vector<Item>& recomputed) {
-  if (replays_dispatch(workload)) std::erase_if(recomputed, copies_rows);
+void drop_sending(const Workload& workload, std::vector<Item>& recomputed) {
+  if (replays_dispatch(workload)) std::erase_if(recomputed, is_of_sending);
 }
 
 }  // namespace rehearse::workloads
