@@ -101,8 +101,8 @@ TEST_F(WhereDoPartsComeFrom, an_override_of_like_names_another) {
   EXPECT_EQ(load_job({"small", {{"model.like", "experts"}, {"parallel.sp", "true"}}, {}}).workload.model.name, "experts");
   EXPECT_EQ(load_job({"small", {{"model.like", "experts"}, {"parallel.sp", "true"}, {"model.layers", "12"}}, {}}).workload.model.layers,
             12);
-  EXPECT_THROW(load_job({"small", {{"software.like", "nobody"}}, {}}), config::InputError);
-  EXPECT_THROW(load_job({"small", {{"cluster.gpu.like", "nobody"}}, {}}), config::InputError);
+  EXPECT_THROW(static_cast<void>(load_job({"small", {{"software.like", "nobody"}}, {}})), config::InputError);
+  EXPECT_THROW(static_cast<void>(load_job({"small", {{"cluster.gpu.like", "nobody"}}, {}})), config::InputError);
 }
 
 TEST_F(WhereDoPartsComeFrom, a_wrong_override_of_what_is_only_named) {
