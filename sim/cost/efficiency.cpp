@@ -114,16 +114,14 @@ void read_stand_ins(Table& table, const config::Node& node, OperatorClass cls, c
   for (const auto& [type, peak] : gpu.peak_flops_per_s) {
     const auto other = stand_in(type);
     if (!other || table.has(cls, type)) continue;
-    if (const auto entry = node.find(name_of(*other)))
-      table.add(cls, type, read_model(*entry, {cls, peak, gpu.memory_bytes_per_s, gpu.unaligned_share}));
+    if (const auto entry = node.find(name_of(*other))) table.add(cls, type, read_model(*entry, ceiling_of(*entry, gpu, cls, type)));
   }
   if (cls != OperatorClass::attention) return;
   // Where the file has no line for 8 or 4 bits softmax takes as long as ever, and so does all of it.
-  const auto peak = gpu.peak_flops_per_s.find(DType::bf16);
   const auto entry = node.find(name_of(DType::bf16));
-  if (!entry || peak == gpu.peak_flops_per_s.end()) return;
+  if (!entry || !gpu.peak_flops_per_s.contains(DType::bf16)) return;
   for (const DType type : {DType::fp8, DType::fp4}) {
-    if (!table.has(cls, type)) table.add(cls, type, read_model(*entry, {cls, peak->second, gpu.memory_bytes_per_s}));
+    if (!table.has(cls, type)) table.add(cls, type, read_model(*entry, ceiling_of(*entry, gpu, cls, DType::bf16)));
   }
 }
 
