@@ -44,20 +44,16 @@ void expect_formula(const sim::Job& job, const std::string& what) {
   EXPECT_GE(free.reserved, free.allocated) << what;
 }
 
+sim::Job job_with(const std::string& model, const std::string& parallel, const std::string& recompute, const std::string& moe) {
+  return job_of(
+      fmt::format("model: {}\ncluster:{}\ngpus: 8\nparallel: {{{}}}\nbatch: {{global: 32, micro: 1, sequence: 2048}}\n"
+                  "software: megatron-core\nrecompute: {}\nmoe: {{{}}}\n",
+                  model, small_cluster(8, "{tp: {alpha: 1, beta: 1}}", "{size: 2 TB, bandwidth: 400 GB/s}"), parallel, recompute, moe));
+}
+
 // Layers with experts and latent attention, by every dispatcher, in chunks, with modules dropped: forward leaves what the formula counts,
 // backward nothing, and an uneven job is trained with what each micro-batch gets.
 TEST(TensorsOfExperts, AreThoseOfTheFormula) {
-  const std::string model = R"(
-model: {{layers: 4, hidden: 1024, heads: 16, ffn: 4096, activation: swiglu, vocab: 32000, positions: rope,
-        {}, moe: {{experts: 16, top_k: 4, shared: {}, ffn: 512, first_dense: 1}}}}
-cluster:{}
-gpus: 8
-parallel: {{{}}}
-batch: {{global: 32, micro: 1, sequence: 2048}}
-software: megatron-core
-recompute: {}
-moe: {{{}}}
-)";
   const std::string latent = "mla: {q_lora: 256, kv_lora: 128, qk_nope: 64, qk_rope: 32, v: 64}", grouped = "kv_heads: 4, qk_norm: true";
   int jobs = 0;
   for (const std::string& attention : {latent, grouped}) {
@@ -67,9 +63,11 @@ moe: {{{}}}
                                 "chunks: 2, chunk_recompute: false", "chunk_recompute: true", "routing: {zipf: 0.7}"}) {
           const std::string modules =
               attention == latent && recompute[0] == '{' ? "{modules: [layernorm, mla_up_proj, moe_act]}" : recompute;
-          const sim::Job job = job_of(fmt::format(fmt::runtime(model), attention, 1 + jobs % 2,
-                                                  small_cluster(8, "{tp: {alpha: 1, beta: 1}}", "{size: 2 TB, bandwidth: 400 GB/s}"),
-                                                  parallel, modules, moe));
+          const std::string model = fmt::format(
+              "{{layers: 4, hidden: 1024, heads: 16, ffn: 4096, activation: swiglu, vocab: 32000, positions: rope, {}, "
+              "moe: {{experts: 16, top_k: 4, shared: {}, ffn: 512, first_dense: 1}}}}",
+              attention, 1 + jobs % 2);
+          const sim::Job job = job_with(model, parallel, modules, moe);
           ASSERT_TRUE(sim::knows_tensors(job.workload, job.system.software.memory.habits)) << moe;
           ++jobs;
           expect_formula(job, fmt::format("{} {} {}", parallel, modules, moe));
@@ -111,17 +109,6 @@ TEST(TensorsOfExperts, HavePlaceholdersOfEachShape) {
 
 // The same of experts narrower than their layer, between two projections.
 TEST(TensorsOfExperts, OfAWidthOfTheirOwnAreThoseOfTheFormula) {
-  const std::string model = R"(
-model: {{layers: 4, hidden: 1024, heads: 16, kv_heads: 4, ffn: 4096, activation: {}, vocab: 32000, positions: rope, biases: false,
-        moe: {{experts: 16, top_k: 4, shared: {}, ffn: 512, first_dense: 1, latent: 384}}}}
-cluster:{}
-gpus: 8
-parallel: {{{}}}
-batch: {{global: 32, micro: 1, sequence: 2048}}
-software: megatron-core
-recompute: {}
-moe: {{{}}}
-)";
   int jobs = 0;
   for (const char* parallel :
        {"dp: 8, ep: 2", "dp: 8, ep: 8", "dp: 4, tp: 2, sp: true, ep: 4, etp: 1", "dp: 4, tp: 2, sp: true, ep: 2, etp: 2"}) {
@@ -129,9 +116,11 @@ moe: {{{}}}
       for (const char* moe :
            {"dispatcher: alltoall", "dispatcher: allgather", "dispatcher: hierarchical", "chunks: 2, chunk_recompute: false",
             "dispatcher: hierarchical, chunks: 4, chunk_recompute: false", "routing: {zipf: 0.7}"}) {
-        const sim::Job job = job_of(fmt::format(fmt::runtime(model), jobs % 2 == 0 ? "swiglu" : "relu2", 1 + jobs % 3 / 2,
-                                                small_cluster(8, "{tp: {alpha: 1, beta: 1}}", "{size: 2 TB, bandwidth: 400 GB/s}"),
-                                                parallel, recompute, moe));
+        const std::string model = fmt::format(
+            "{{layers: 4, hidden: 1024, heads: 16, kv_heads: 4, ffn: 4096, activation: {}, vocab: 32000, positions: rope, biases: false, "
+            "moe: {{experts: 16, top_k: 4, shared: {}, ffn: 512, first_dense: 1, latent: 384}}}}",
+            jobs % 2 == 0 ? "swiglu" : "relu2", 1 + jobs % 3 / 2);
+        const sim::Job job = job_with(model, parallel, recompute, moe);
         ASSERT_TRUE(sim::knows_tensors(job.workload, job.system.software.memory.habits)) << moe;
         ++jobs;
         expect_formula(job, fmt::format("{} {} {}", parallel, recompute, moe));
