@@ -221,6 +221,8 @@ const Keys<Software>& software_keys() {
       K("selective_by_product", &Software::selective_by_product, truth(),
         "recompute: selective keeps attention and every second product of 16 bits, and computes all else again."),
       K("selective_narrow", &Software::selective_narrow, truth(), "With selective_by_product: products in 8 bits as those in 16."),
+      K("fp8_recipe", &Software::fp8_recipe, config::choice(workloads::scalings),
+        "precision.recipe of products in 8 bits where the job does not name it."),
       K("log_softmax", kernels(&KernelFusions::log_softmax), truth(),
         "The loss of a whole vocabulary is torch.nn.functional.cross_entropy: by its own kernels, or with fusions.cross_entropy compiled."),
       K("adopts_gradients", kernels(&KernelFusions::adopts_gradients), truth(),

@@ -36,6 +36,14 @@ void settle_gradients(Job& job) {
   types.gradients = as_weights ? types.weights : workloads::DType::fp32;
 }
 
+// Where the job leaves open how products in 8 bits get their scales: as its stack does. Of experts alone there is no such habit.
+void settle_recipe(Job& job) {
+  const auto precision = job.given.find("precision");
+  if (precision && precision->is_map() && precision->find("recipe")) return;
+  workloads::Precision& types = job.workload.precision;
+  types.recipe = types.compute == workloads::DType::fp8 ? job.system.software.fp8_recipe : workloads::Scaling::delayed;
+}
+
 // What the job's stack does by habit.
 void take_habits(Job& job) {
   job.workload.recompute.stops_early = job.system.software.early_stop;
@@ -99,6 +107,7 @@ Job finished(JobDocument document, Plan plan = Plan::settled) {
   Job& job = document.job;
   job.workload.experts.layer_chunks.clear();  // tuned once the job is read
   settle_gradients(job);
+  settle_recipe(job);
   take_habits(job);
   check_experts(job);
   if (plan == Plan::settled) {

@@ -83,7 +83,8 @@ const Keys<Precision>& precision_keys() {
           .otherwise("as weights"),
       K("recipe", &Precision::recipe, choice(workloads::scalings),
         "Scales of products in fp8, by the names of Megatron-Core's --fp8-recipe and torchao's recipes: what casts read and write.")
-          .written_if([](const Precision& precision) { return precision.recipe != workloads::Scaling::delayed; }),
+          .otherwise("as the stack's fp8_recipe")
+          .written_if([](const Precision& precision) { return precision.recipe != workloads::Scaling::delayed || precision.in_fp8(); }),
       K("head", &Precision::head, choice(workloads::dtypes), "Of the products of the head.")
           .otherwise("as compute, bf16 where that is fp8 or fp4"),
       K("activation_input", &Precision::activation_input, choice(workloads::dtypes),

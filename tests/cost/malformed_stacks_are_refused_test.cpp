@@ -95,7 +95,7 @@ TEST(MalformedStacks, UnknownKey) {
       "flash, early_stop, zero3_issue, tp_issue, "
       "zero3_by_tensor, adapter_units, gathers_again, copies_exchanged, flat_parameters, all_reduces_gradients, broadcasts_weights, "
       "host_update, "
-      "whole_messages, selective_by_product, selective_narrow, log_softmax, adopts_gradients, whole_logits, whole_head, "
+      "whole_messages, selective_by_product, selective_narrow, fp8_recipe, log_softmax, adopts_gradients, whole_logits, whole_head, "
       "vocab_multiple, remakes_logits, "
       "loss_pieces, widens_pieces, "
       "repeats_kv, packed_qkv, own_tokens_first, keeps_gathered, separate_qkv, separate_gate, fused_adapters, reduces_by_product, "

@@ -103,6 +103,25 @@ TEST_F(WhatHoldsWhenLeftOut, a_switched_stack_says_it_too) {
   EXPECT_EQ(with_settings(deepspeed, {{"software", "torchtitan"}}).workload.precision.gradients, DType::fp32);
 }
 
+// torchao scales whole tensors by their own values; Transformer Engine by those of steps before.
+TEST_F(WhatHoldsWhenLeftOut, the_stack_says_how_products_in_8_bits_are_scaled) {
+  use_ready_made_files();
+  using workloads::Scaling;
+  const auto recipe = [](const Settings& settings) {
+    const Job job = load_job({"llama3-8b-8-h100", settings, {}});
+    const Job again = read_text(job.resolved.to_yaml());
+    EXPECT_EQ(again.workload.precision.recipe, job.workload.precision.recipe);
+    return job.workload.precision.recipe;
+  };
+  EXPECT_EQ(recipe({{"software", "torchtitan"}, {"precision", "fp8"}}), Scaling::tensorwise);
+  EXPECT_EQ(recipe({{"precision", "{compute: fp8}"}, {"software", "pytorch-compile"}}), Scaling::tensorwise);
+  EXPECT_EQ(recipe({{"software", "torchtitan"}, {"precision", "{compute: fp8, recipe: delayed}"}}), Scaling::delayed);
+  EXPECT_EQ(recipe({{"software", "torchtitan"}, {"precision", "bf16"}}), Scaling::delayed);
+  EXPECT_EQ(recipe({{"software", "llm-foundry"}, {"precision", "fp8"}}), Scaling::delayed);
+  EXPECT_EQ(recipe({{"software", "megatron-core"}, {"precision", "fp8"}}), Scaling::delayed);
+  EXPECT_EQ(recipe({{"software", "{like: megatron-core, fp8_recipe: mxfp8}"}, {"precision", "fp8"}}), Scaling::mxfp8);
+}
+
 TEST_F(WhatHoldsWhenLeftOut, overrides_come_last) {
   const Job job = load_job({"small", {{"parallel.tp", "4"}, {"parallel.dp", "2"}, {"simulation.seed", "5"}}, 9});
   EXPECT_EQ(job.name, "small");
