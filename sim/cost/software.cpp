@@ -94,12 +94,6 @@ const Keys<PassTimes>& times_keys() {
   return keys;
 }
 
-const config::Names<workloads::DispatchKernels>& dispatch_kernels() {
-  using workloads::DispatchKernels;
-  static const config::Names<DispatchKernels> names{{"deepep", DispatchKernels::deepep}, {"hybridep", DispatchKernels::hybridep}};
-  return names;
-}
-
 const Keys<Software>& experts_keys() {
   using K = Key<Software>;
   const auto habit = [](const Fusion& fusion) { return fusion_key(fusion).otherwise(KernelFusions{}.*fusion.field ? "true" : "false"); };
@@ -316,6 +310,12 @@ const Keys<Software>& software_keys() {
 }
 
 }  // namespace
+
+const config::Names<workloads::DispatchKernels>& dispatch_kernels() {
+  using workloads::DispatchKernels;
+  static const config::Names<DispatchKernels> names{{"deepep", DispatchKernels::deepep}, {"hybridep", DispatchKernels::hybridep}};
+  return names;
+}
 
 const config::Names<int>& flash_kernels() {
   static const config::Names<int> names{{"1", 1}, {"2", 2}, {"3", 3}, {"4", 4}, {"triton", triton}, {"sdpa", sdpa}, {"masked", masked}};

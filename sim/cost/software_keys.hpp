@@ -14,6 +14,9 @@ constexpr int most_kernels = 10'000;
 // Of products of all experts at once.
 [[nodiscard]] const config::Names<workloads::GroupedKernel>& grouped_kernels();
 
+// That send tokens to their experts.
+[[nodiscard]] const config::Names<workloads::DispatchKernels>& dispatch_kernels();
+
 [[nodiscard]] const config::Keys<workloads::PassKernels>& pass_keys();
 
 // `memory` of a stack's file.

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 
+#include "sim/cost/software_keys.hpp"
 #include "sim/import/megatron_arguments.hpp"
 #include "sim/import/megatron_split.hpp"
+#include "sim/job/parts.hpp"
 #include "workloads/model_limits.hpp"
 #include "workloads/names.hpp"
 
@@ -15,7 +17,10 @@ namespace {
 
 using config::Node;
 
+using workloads::DispatchKernels;
+
 constexpr std::int64_t most_in_megatron = 1'000'000;
+constexpr const char* megatron_stack = "megatron-core";  // whose kernels arguments switch, where nothing says another
 
 struct MegatronDegrees {
   std::int64_t tp = 1, pp = 1, cp = 1, vpp = 1, layers = 0;
@@ -272,48 +277,50 @@ bool is_mindspeed(const MegatronArguments& arguments) {
   return std::ranges::any_of(names, [&](const char* name) { return arguments.has(name); });
 }
 
-// Tokens sorted by expert, and added up again, by a kernel each when it is told to; other stacks than its own as they are.
-void read_permutation(MegatronArguments& arguments, Draft& draft) {
-  const bool fused = arguments.flag("moe-permute-fusion"), ascend = is_mindspeed(arguments);
+// What the stack's file says, as it is and as it was changed before.
+workloads::KernelFusions kernels_of(const Draft& draft) {
+  const Part part = find_part(draft.document().find("software").value_or(Node::scalar(megatron_stack)), software_part);
+  return kernel_fusions(read_software(part.node, part.name));
+}
+
+void change_stack(Draft& draft, const std::string& key, std::string_view value) {
+  if (!draft.document().find("software")) draft.set("software", megatron_stack);
+  draft.override_with("software." + key, value);
+}
+
+// Tokens sorted by expert, and added up again, by a kernel each when it is told to. own: the stack is one whose kernels are switched so.
+void read_permutation(MegatronArguments& arguments, bool own, Draft& draft) {
+  const bool fused = arguments.flag("moe-permute-fusion");
   if (!draft.document().find_path("model.moe")) {
     if (fused) draft.ignore("moe-permute-fusion (the model has no experts)");
     return;
   }
-  const auto stack = draft.document().find("software");
-  const auto is = [&](const char* name) { return stack && stack->is_scalar() && stack->as_string() == name; };
-  const bool fuses = !is("megatron-lm");  // megatron-core, which is also the default
-  if (fused == fuses || ascend || (stack && !is("megatron-lm") && !is("megatron-core"))) return;
-  if (!stack) draft.set("software", "megatron-core");
-  draft.override_with("software.experts.permutation", fused ? "true" : "false");
+  if (!own || kernels_of(draft).permutation == fused) return;
+  change_stack(draft, "experts.permutation", fused ? "true" : "false");
   if (!fused) draft.infer("software.experts.permutation: false, without --moe-permute-fusion");
 }
 
-// Whose kernels send tokens, where that is not what the stack does; other stacks than its own as they are.
-void read_dispatch_kernels(MegatronArguments& arguments, Draft& draft) {
+// Whose kernels send tokens, where that is not what the stack does.
+void read_dispatch_kernels(MegatronArguments& arguments, bool own, Draft& draft) {
   if (!draft.document().find_path("model.moe")) return;
   const bool deep = arguments.flag("moe-enable-deepep");
-  const auto argument = arguments.take("moe-flex-dispatcher-backend");
-  const std::string backend = argument ? argument->as_choice({"deepep", "hybridep"}) : "deepep";  // Megatron's default
-  if (draft.document().at("moe").at("dispatcher").as_string() != "hierarchical") return;
-  const auto stack = draft.document().find("software"), like = draft.document().find_path("software.like");
-  const std::string name = like ? like->as_string() : !stack ? "megatron-core" : stack->is_scalar() ? stack->as_string() : "";
-  const auto said = draft.document().find_path("software.experts.dispatch_kernels");  // of a stack that was changed before
-  const std::string has = said ? said->as_string() : name == "megatron-core" ? "hybridep" : name == "megatron-lm" ? "deepep" : "";
-  const std::string sends = deep ? "deepep" : backend;
-  if (has.empty() || has == sends) return;
-  if (!stack) draft.set("software", "megatron-core");
-  draft.override_with("software.experts.dispatch_kernels", sends);
+  const auto backend = arguments.take("moe-flex-dispatcher-backend");
+  const DispatchKernels asked = backend ? dispatch_kernels().read(*backend) : DispatchKernels::deepep;  // Megatron's default
+  const DispatchKernels sends = deep ? DispatchKernels::deepep : asked;
+  if (draft.document().at("moe").at("dispatcher").as_string() != "hierarchical" || !own) return;
+  if (kernels_of(draft).dispatch_kernels != sends) change_stack(draft, "experts.dispatch_kernels", dispatch_kernels().of(sends));
 }
 
 // Kernels that Megatron runs apart when it is told to; the stack as it is otherwise. Cross entropy is fused when it is told to.
 void read_fusions(MegatronArguments& arguments, Draft& draft) {
   const bool fused = arguments.flag("cross-entropy-loss-fusion");
-  if (!fused && !draft.document().find("software") && !is_mindspeed(arguments)) {
+  const bool own = !draft.document().find("software") && !is_mindspeed(arguments);  // neither older arguments' nor Ascend's
+  if (!fused && own) {
     draft.set("software", "megatron-lm");
     draft.infer("software: megatron-lm, without --cross-entropy-loss-fusion");
   }
-  read_permutation(arguments, draft);
-  read_dispatch_kernels(arguments, draft);
+  read_permutation(arguments, own, draft);
+  read_dispatch_kernels(arguments, own, draft);
   static constexpr std::pair<const char*, const char*> switches[] = {{"no-masked-softmax-fusion", "softmax"},
                                                                      {"no-bias-swiglu-fusion", "activation"},
                                                                      {"no-bias-gelu-fusion", "activation"},
@@ -326,8 +333,7 @@ void read_fusions(MegatronArguments& arguments, Draft& draft) {
     const bool other =
         (activation == "swiglu") == (std::string_view(name) == "no-bias-gelu-fusion") && std::string_view(fusion) == "activation";
     if (!off || other) continue;
-    if (!draft.document().find("software")) draft.set("software", "megatron-core");
-    draft.override_with(std::string("software.fusions.") + fusion, "false");
+    change_stack(draft, std::string("fusions.") + fusion, "false");
   }
 }
 
@@ -335,8 +341,7 @@ void read_vocabulary_padding(MegatronArguments& arguments, Draft& draft) {
   const std::int64_t otherwise = workloads::KernelFusions{}.vocab_multiple;
   const std::int64_t multiple = arguments.whole("make-vocab-size-divisible-by", otherwise, 1, workloads::widest);
   if (multiple == otherwise) return;
-  if (!draft.document().find("software")) draft.set("software", "megatron-core");
-  draft.override_with("software.vocab_multiple", std::to_string(multiple));
+  change_stack(draft, "vocab_multiple", std::to_string(multiple));
 }
 
 void read_world(std::int64_t world, const MegatronDegrees& degrees, Draft& draft) {

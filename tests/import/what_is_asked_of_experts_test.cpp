@@ -78,5 +78,11 @@ TEST(ArgumentsOfExperts, SayWhoseKernelsSendTokens) {
   EXPECT_THROW(sent("--moe-flex-dispatcher-backend hybridp"), config::InputError);
 }
 
+// MindSpeed's kernels are its own: nothing of Megatron-Core is put in their place.
+TEST(ArgumentsOfExperts, LeaveAscendItsStack) {
+  const ImportedFile file = of_experts("--moe-token-dispatcher-type flex --use-fused-swiglu");
+  expect(file, {{"moe.dispatcher", "hierarchical"}, {"software", ""}});
+}
+
 }  // namespace
 }  // namespace rehearse::sim::testing
