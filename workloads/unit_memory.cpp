@@ -4,6 +4,7 @@
 
 #include "workloads/expert_layer.hpp"
 #include "workloads/frozen_weights.hpp"
+#include "workloads/fused_loss.hpp"
 #include "workloads/mixer.hpp"
 #include "workloads/operators/adapters.hpp"
 #include "workloads/operators/section.hpp"
@@ -88,7 +89,7 @@ class Sizes {
   // probability in fp32. Not fused, logits and a copy in fp32 live until the loss is known, and their gradient is cast; not of fp32 ones.
   [[nodiscard]] UnitMemory head() const {
     const double logits = static_cast<double>(shard_.tokens * shard_.loss_vocab);
-    const bool fused = workload_.fusions.cross_entropy && habits_.loss_bytes < shard_.element + fp32;
+    const bool fused = fuses_loss(workload_, habits_, shard_.element);
     if (workload_.fusions.loss_pieces > 1) return head_in_pieces(logits / workload_.fusions.loss_pieces, fused);
     const double multiplied = bytes_of(workload_.precision.head.value_or(shard_.dense)) / shard_.element;
     const double input = workload_.lora.on() && !remakes() ? 0 : multiplied;  // which the gradient of the table reads, or logits once more
@@ -336,16 +337,8 @@ class Sizes {
 };
 
 UnitMemory work_of(const Sizes& sizes, const Unit& unit) {
-  switch (unit.kind) {
-    case UnitKind::embedding:
-      return sizes.embedding();
-    case UnitKind::head:
-      return sizes.head();
-    case UnitKind::layer:
-    case UnitKind::prediction:
-      break;
-  }
-  return sizes.layers(unit);
+  if (unit.kind == UnitKind::embedding) return sizes.embedding();
+  return unit.kind == UnitKind::head ? sizes.head() : sizes.layers(unit);
 }
 
 UnitMemory memory_of(const Sizes& sizes, const Unit& unit) {

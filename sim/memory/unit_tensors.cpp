@@ -5,6 +5,7 @@
 #include "sim/memory/megatron_2021_tensors.hpp"
 #include "sim/memory/nanotron_tensors.hpp"
 #include "sim/memory/torch_tensors.hpp"
+#include "workloads/fused_loss.hpp"
 #include "workloads/operators/shard.hpp"
 #include "workloads/schedule.hpp"
 
@@ -18,7 +19,9 @@ using workloads::Workload;
 class Writer : private MegatronExperts {
  public:
   Writer(const Workload& workload, const workloads::MemoryHabits& habits, UnitTensors& made, int chunks)
-      : MegatronExperts(workload, made, chunks), loss_bytes_(habits.loss_bytes) {}
+      : MegatronExperts(workload, made, chunks),
+        loss_bytes_(habits.loss_bytes),
+        fused_(workloads::fuses_loss(workload, habits, s_.element)) {}
 
   void embedding() {
     const int found = take(full());
@@ -55,7 +58,7 @@ class Writer : private MegatronExperts {
 
   // What it leaves for backward. Of logits in fp32 it makes no copy but the one that is not in place.
   int loss(int logits) {
-    if (fused()) return logits;
+    if (fused_) return logits;
     const double exact = tokens() * static_cast<double>(s_.loss_vocab) * statistic_bytes;
     const int copy = casts() ? take(exact) : logits;
     const int probabilities = in_place() ? copy : take(exact);
@@ -147,10 +150,10 @@ class Writer : private MegatronExperts {
   // The copy of the logits in fp32 becomes probabilities and then their gradient.
   [[nodiscard]] bool in_place() const { return loss_bytes_ > 0 && loss_bytes_ <= s_.element + statistic_bytes; }
 
-  [[nodiscard]] bool fused() const { return w_.fusions.cross_entropy && loss_bytes_ < s_.element + statistic_bytes; }
-  [[nodiscard]] bool casts() const { return !fused() && s_.element < statistic_bytes; }
+  [[nodiscard]] bool casts() const { return !fused_ && s_.element < statistic_bytes; }
 
   double loss_bytes_;
+  bool fused_;
   bool experts_ = false;
   int norm2_ = -1, inner_ = -1, silu_ = -1, active_ = -1, mask2_ = -1;
 };
