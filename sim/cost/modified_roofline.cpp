@@ -4,8 +4,8 @@
 //   T_memory  = bytes / (memory * B_mem)
 // block: causal_block, since a causal flash kernel computes whole blocks on the diagonal; in a window (fewer keys than queries)
 // window_block, with both ends of the window and what a block of queries costs however few keys it has. head_dim_half: exponentials, which
-// do not shrink with the head dimension, as extra work per score. They concern the attention class alone. unaligned: the share of the
-// compute rate that is left to a batched product (unfused attention) one of whose rows in memory is a multiple of 4 bytes alone, where
+// do not shrink with the head dimension, as extra work per score. They concern the attention class alone. unaligned_batched: the share of
+// the compute rate that is left to a batched product (unfused attention) one of whose rows in memory is a multiple of 4 bytes alone, where
 // tensor-core kernels load 16 at once (cp.async takes 16, 8 or 4; from measured steps): twice as much of 8 bytes, half as much of 2.
 // weight_gradient: the share of the compute rate that is left to the products of weight gradients, whose operands in 8 bits are both scaled
 // by blocks along the sum.
@@ -25,8 +25,8 @@ struct Fit {
   double causal_block = 0;
   double window_block = 0;
   double head_dim_half = 0;
-  double unaligned = 1;         // batched products
-  double unaligned_linear = 1;  // the GPU's, of other products
+  double unaligned_batched = 1;
+  double unaligned_linear = 1;  // the GPU's `unaligned`, of other products
   double weight_gradient = 1;
 };
 
@@ -67,7 +67,7 @@ class ModifiedRoofline : public CostModel {
     if (op.cls != workloads::OperatorClass::gemm) return 1;
     const double loaded = loaded_at_once(op);
     if (loaded == aligned_bytes) return 1;
-    if (op.batched) return fit_.unaligned == 1 ? 1 : std::min(1.0, fit_.unaligned * loaded / least_loaded_bytes);
+    if (op.batched) return fit_.unaligned_batched == 1 ? 1 : std::min(1.0, fit_.unaligned_batched * loaded / least_loaded_bytes);
     return bytes_of(op.dtype) <= 2 ? fit_.unaligned_linear : 1;  // in fp32 beside the tensor cores
   }
   [[nodiscard]] double attention_work(const workloads::Operator& op) const {
@@ -89,7 +89,7 @@ class ModifiedRooflineFactory : public CostModelFactory {
  public:
   [[nodiscard]] std::unique_ptr<const CostModel> make(const config::Node& node, const Ceiling& ceiling) const override {
     node.allow_keys({"model", "compute", "memory", "knee", "backward", "fixed", "causal_block", "window_block", "head_dim_half",
-                     "unaligned", "weight_gradient"});
+                     "unaligned_batched", "weight_gradient"});
     Fit fit;
     // A fitted line may lie above the data sheet's when bytes are counted that a cache keeps.
     fit.flops_per_s = ceiling.flops_per_s * node.at("compute").as_number(1e-3, 2);
@@ -100,7 +100,7 @@ class ModifiedRooflineFactory : public CostModelFactory {
     fit.causal_block = number_or(node, "causal_block", 0, 4096, 0);
     fit.window_block = number_or(node, "window_block", 0, 4096, fit.causal_block);
     fit.head_dim_half = number_or(node, "head_dim_half", 0, 4096, 0);
-    fit.unaligned = number_or(node, "unaligned", 1e-3, 1, 1);
+    fit.unaligned_batched = number_or(node, "unaligned_batched", 1e-3, 1, 1);
     fit.weight_gradient = number_or(node, "weight_gradient", 1e-3, 1, 1);
     if (const auto fixed = node.find("fixed")) fit.fixed_s = fixed->as_quantity(config::Dimension::time);
     return std::make_unique<ModifiedRoofline>(fit);

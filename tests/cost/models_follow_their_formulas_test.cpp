@@ -228,7 +228,7 @@ TEST(Efficiency, SixteenBitFormatsStandInForEachOther) {
 // 150 bf16 numbers are 300 bytes, a multiple of 4 alone; 108 are 27 times 8, 151 are 151 times 2, 104 are 13 times 16. m does not matter;
 // of a weight's gradient k, its tokens, does not.
 TEST(ModifiedRoofline, SlowsBatchedProductsOfUnalignedRows) {
-  const Gpu gpu = gpu_with_gemm("{model: modified-roofline, compute: 0.5, memory: 1, knee: 64, unaligned: 0.1}");
+  const Gpu gpu = gpu_with_gemm("{model: modified-roofline, compute: 0.5, memory: 1, knee: 64, unaligned_batched: 0.1}");
   const auto rate = [&](std::int64_t m, std::int64_t n, std::int64_t k, workloads::Pass pass = workloads::Pass::forward) {
     workloads::Operator op = gemm(m, n, k);
     op.bytes = 0;
@@ -251,7 +251,7 @@ TEST(ModifiedRoofline, SlowsBatchedProductsOfUnalignedRows) {
 
 // 50257 bf16 numbers are a multiple of 2 bytes alone, 50260 of 8, 50264 of 16; all of them have the GPU's share of the rate.
 TEST(ModifiedRoofline, SlowsLinearLayersOfUnalignedRows) {
-  const Gpu gpu = gpu_with_gemm("{model: modified-roofline, compute: 0.5, memory: 1, knee: 64, unaligned: 0.1}", "unaligned: 0.25");
+  const Gpu gpu = gpu_with_gemm("{model: modified-roofline, compute: 0.5, memory: 1, knee: 64, unaligned_batched: 0.1}", "unaligned: 0.25");
   const auto rate = [&](std::int64_t m, std::int64_t n, std::int64_t k, workloads::Pass pass = workloads::Pass::forward) {
     workloads::Operator op = gemm(m, n, k);
     op.bytes = 0;
