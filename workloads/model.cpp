@@ -135,7 +135,13 @@ void check_mixer(const Node& node, const Model& model) {
 }
 
 void check_experts(const Node& node, const Model& model) {
-  if (!model.moe || model.any_experts()) return;
+  if (!model.moe) return;
+  if (model.moe->latent > model.hidden) {
+    node.at("moe").at("latent").fail(
+        fmt::format("experts work in a width of {}, which is more than their layer's hidden size ({})", model.moe->latent, model.hidden),
+        "latent: 0 where experts take the hidden states as they are");
+  }
+  if (model.any_experts()) return;
   node.at("moe").at("first_dense").fail(fmt::format("none of {} layers has experts", model.layers), "a model without experts has no moe");
 }
 
