@@ -39,8 +39,10 @@ std::string activation_of(MegatronArguments& arguments) {
   const auto given = arguments.take("activation-func");
   const std::string name = given ? given->as_string() : "gelu";
   const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
-  if (has("silu") || has("swiglu")) return "swiglu";
-  if (has("relu")) return "relu2";
+  if (has("swiglu") || (has("silu") && gated)) return "swiglu";
+  if (has("silu")) given->fail("silu without a gate is not simulated", "gated-linear-unit beside it, or gelu, which takes as long");
+  if (has("relu") && gated) given->fail("relu with a gate is not simulated", "gelu, which takes as long");
+  if (has("relu")) return has("squared") || has("relu2") ? "relu2" : "gelu";  // one pass over the same tensor
   if (!has("gelu") && !has("geglu"))
     given->fail(fmt::format("activation-func {} is not simulated", config::shown(name)), "a name with gelu, silu or relu in it");
   return gated ? "geglu" : "gelu";
