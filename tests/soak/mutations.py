@@ -4,6 +4,7 @@ import pathlib
 import random
 import re
 
+import foreign
 from cases import Case
 from laws import nonsense
 from program import text_of
@@ -148,9 +149,27 @@ def draw_fault(rng, root, program):
     return ["fault"], {"job.yaml": small_job(), "fault": fault}, ["simulate", "job.yaml", "--json", "--fault", "FAULT"]
 
 
+def draw_import(rng, root, program):
+    known = [path for path in sorted((root / "tests/import/published").iterdir()) if foreign.format_of(path.name)]
+    path = rng.choice(known)
+    whose = foreign.format_of(path.name)
+    given = [] if whose in foreign.OF_CLUSTERS else [["--cluster", "dgx-h100-ndr400"], ["--cluster", "dgx-h100-ndr400", "--gpus", "256", "--set", "model.vocab=32000"], []]
+    return [path.name], {path.name: path.read_text()}, ["import", whose, path.name, *(rng.choice(given) if given else [])]
+
+
+def draw_table(rng, root, program):
+    command = rng.choice([["import", "nccl-tests", "table.txt"], ["calibrate", "network", "table.txt", "--from", "dgx-h100-ndr400", "--cluster", "own.yaml"]])
+    return ["table.txt"], {"table.txt": foreign.table(gpus=rng.choice([2, 8]))}, command
+
+
+def draw_profile(rng, root, program):
+    command = ["calibrate", "trace", "trace.json", *rng.choice([["--from", "dgx-h100-ndr400"], ["--job", "job.yaml"]]), "--gpu", "own.yaml"]
+    return ["trace.json"], {"job.yaml": small_job(), "trace.json": foreign.trace()}, command
+
+
 KINDS = {"job": draw_job_file, "cluster": draw_cluster_file, "gpu": draw_gpu_file, "model": draw_model_file, "hugging-face": draw_hugging_face,
          "routing": draw_routing, "whole-job": draw_whole_job, "trace": draw_trace, "scenario": draw_scenario, "measured-case": draw_measured_case,
-         "fault": draw_fault}
+         "fault": draw_fault, "import": draw_import, "table": draw_table, "profile": draw_profile}
 
 
 def mutate(rng, root, program, folder):
@@ -162,7 +181,10 @@ def mutate(rng, root, program, folder):
         (pathlib.Path(folder) / name).write_bytes(content)
     command = [contents["fault"].replace(b"\0", b"").decode(errors="surrogateescape") if word == "FAULT" else word for word in command]
     answer = program.run(command, folder)
-    return kind, answer, list(wrong_with(answer))
+    wrong = list(wrong_with(answer))
+    if command[0] == "import" and answer.code == 0 and not any(key in answer.out for key in foreign.SAID):
+        wrong.append("an import with nothing in it")
+    return kind, answer, wrong
 
 
 def wrong_with(answer):
@@ -172,7 +194,7 @@ def wrong_with(answer):
     if answer.out.lstrip().startswith(b"{"):
         for method, result in json.loads(answer.out).get("results", {}).items():
             yield from nonsense(method, result)
-    elif re.search(rb"\b(nan|inf|-inf|1\.79769e\+308)\b", answer.out):
+    elif re.search(rb"\b(nan|inf|-inf|1\.79769e\+308)\b", re.sub(rb"(?m)^#.*", b"", answer.out)):
         yield "a number that is none"
 
 
