@@ -3,6 +3,7 @@
 
 #include "sim/import/fields.hpp"
 #include "sim/import/importer.hpp"
+#include "workloads/model_limits.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -102,13 +103,15 @@ class Nanotron final : public Importer {
     read_nanotron_model(fields, draft);
     const NanotronDegrees degrees = read_degrees(fields, draft);
     draft.set("software", "nanotron");
+    const std::int64_t multiple = fields.whole("model.make_vocab_size_divisible_by", 1, 1, workloads::widest);
+    if (multiple > 1) draft.override_with("software.vocab_multiple", std::to_string(multiple));
     read_nanotron_batch(fields, degrees, draft);
     read_optimizer(fields, degrees, draft);
     if (fields.truth("parallelism.recompute_layer", false)) draft.set("recompute", "full");
     draft.need("cluster", "the file does not say on which machines (rehearse list clusters)");
-    fields.report(draft, {"checkpoints.", "data_stages", "data.", "general.", "lighteval", "logging.", "profiler", "tokenizer.",
-                          "optimizer.", "tokens.", "model.init_method", "model.model_config.", "model.make_vocab", "model.ddp_bucket",
-                          "s3_upload", "metrics_logging"});
+    fields.report(draft,
+                  {"checkpoints.", "data_stages", "data.", "general.", "lighteval", "logging.", "profiler", "tokenizer.", "optimizer.",
+                   "tokens.", "model.init_method", "model.model_config.", "model.ddp_bucket", "s3_upload", "metrics_logging"});
     return draft;
   }
 };

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "config/data_dir.hpp"
+#include "config/tree.hpp"
 #include "places.hpp"
 #include "sim/import/importer.hpp"
 #include "sim/import/torchtitan_flavours.hpp"
@@ -349,6 +350,23 @@ TEST(Nanotron, SmolLm3WithoutZero) {
   EXPECT_TRUE(says(file.draft.inferred, "behind backward"));
   EXPECT_TRUE(says(file.draft.not_understood, "tp_recompute_allgather"));
   EXPECT_EQ(read_again(file), read_job(file.finished.document, "imported").resolved.to_yaml());
+}
+
+// As many words as the model says, but where a configuration has them padded.
+TEST(Nanotron, PadsItsVocabularyWhereItIsTold) {
+  const std::string published = std::string(REHEARSE_SOURCE_DIR) + "/tests/import/published/tiny-llama-nanotron.yaml";
+  std::string text = config::read_file_text(published);
+  const auto multiple = [](const std::string& path) {
+    const ImportedFile file = import_file("nanotron", path, {{"cluster", "dgx-h100-ndr400"}});
+    return read_job(file.finished.document, "imported").workload.fusions.vocab_multiple;
+  };
+  EXPECT_EQ(multiple(published), 1);
+  const std::string model = "\nmodel:\n";
+  text.insert(text.find(model) + model.size(), "  make_vocab_size_divisible_by: 64\n");
+  const std::filesystem::path path = std::filesystem::temp_directory_path() / ("padded-" + std::to_string(::getpid()) + ".yaml");
+  std::ofstream(path) << text;
+  EXPECT_EQ(multiple(path.string()), 64);
+  std::filesystem::remove(path);
 }
 
 TEST(LlmFoundry, Mpt7b) {
