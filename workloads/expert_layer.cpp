@@ -266,7 +266,7 @@ ExpertCalls ExpertLayer::make_calls(Pass pass, int chunks, int ep_rank, int laye
 // A number for each expert: by a gather, or where DeepEP's kernels dispatch tokens by messages from each to each. Where experts are filled
 // up to their capacity, every rank sends as much. HybridEP gathers whatever the stack does which token goes to which expert, a byte each,
 // by a kernel of its own that writes to all at once (allgather_routing_map in csrc/hybrid_ep/executor/executor.cu of deepseek-ai/DeepEP,
-// branch hybrid-ep; between domains NCCL does it).
+// branch hybrid-ep). Between domains NCCL gathers, which brings what a rank has into each of them once.
 void ExpertLayer::add_counts(Pass pass, std::vector<Communication>& calls) const {
   const ExpertPlan& plan = workload_.experts;
   const int ep = workload_.parallel.ep;
@@ -290,6 +290,10 @@ std::shared_ptr<const Exchange> ExpertLayer::counts() const {
   Exchange numbers;
   numbers.pairs.assign(static_cast<std::size_t>(ep), (hybrid ? routing_map_bytes(workload_) : workload_.model.moe->experts) / ep);
   numbers.bytes_per_pair = hybrid ? 1 : sizeof(std::int32_t);
+  if (hybrid) {  // a row of the map is a token with an expert on every rank
+    numbers.hierarchical = true;
+    numbers.top_k = numbers.experts = ep;
+  }
   counts_ = std::make_shared<const Exchange>(std::move(numbers));
   return counts_;
 }

@@ -3,6 +3,7 @@
 
 #include <numeric>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "jobs.hpp"
@@ -87,6 +88,20 @@ TEST(HybridEP, GathersWhichTokenGoesWhere) {
   EXPECT_EQ(scanned(job_of_a_layer("dgx-h100-ndr400", 8, 128, 2048, "deepep"), true), 0);
   EXPECT_EQ(scanned(job_of_a_layer("dgx-h100-ndr400", 8, 128, 2048, "hybridep", "alltoall"), true), 0);
   EXPECT_EQ(scanned(job_of_a_layer("dgx-h100-ndr400", 1, 128, 2048, "hybridep"), true), 0);
+}
+
+// Between domains NCCL gathers it: what a rank has goes into each other domain once, over its NIC, and on to all there over the scale-up
+// fabric, as in a ring on as many channels as a domain has NICs; not once to each rank over the network.
+TEST(HybridEP, GathersTheMapOnceIntoEachDomain) {
+  const double own = 4096.0 * 128;
+  for (const auto& [ranks, inside, between] : {std::tuple{8, 7.0, 0.0}, {16, 14.0, 1.0}, {32, 28.0, 3.0}}) {
+    const sim::Job job = job_of_a_layer("dgx-h100-ndr400", ranks, 128, 2048, "hybridep");
+    const workloads::ExpertLayer experts(job.workload);
+    const sim::CommunicationModel model(job.system.cluster, job.workload, "auto");
+    const workloads::PortLoads loads = model.loads(experts.calls(Pass::forward, 0, 0, 0).dispatch.front(), all_of(job));
+    EXPECT_NEAR(loads.most_intra(), inside * own, 1e-9 * own) << ranks;
+    EXPECT_NEAR(loads.most_inter(), between * own, 1e-9 * own) << ranks;
+  }
 }
 
 // What was dispatched is taken from memory: nothing is sent, and nobody asks where to.
