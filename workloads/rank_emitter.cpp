@@ -232,7 +232,7 @@ void RankEmitter::task(std::size_t i) {
   if (t.first && !inside_pair(i)) chain_.mark();
   gather_before(i);
   if (build_.workload.offload_activations) wait_for_copies(t);
-  execute(t);
+  execute(t, gather_of_task_.contains(i + 1) ? gather_of_task_.at(i + 1) : no_op);
   ends_.push_back(chain_.tail());
   if (build_.workload.offload_activations) store(t);
   reduce_after(t);
@@ -319,7 +319,7 @@ std::size_t RankEmitter::overlapped_pair(std::size_t first) {
   return end;
 }
 
-void RankEmitter::execute(const Task& task) {
+void RankEmitter::execute(const Task& task, OpId next) {
   if (task.unit == nullptr) return empty_operation();
   const UnitProgram& program = *task.unit->program;
   const std::string name = name_of(task);
@@ -328,10 +328,10 @@ void RankEmitter::execute(const Task& task) {
       return run_pass(Pass::forward, program.forward, "F " + name);
     case Slot::Kind::backward:
       run_pass(Pass::recompute, program.recompute, "recompute " + name);
-      return run_pass(Pass::backward_input, program.backward, "B " + name);
+      return run_pass(Pass::backward_input, program.backward, "B " + name, next);
     case Slot::Kind::backward_input:
       run_pass(Pass::recompute, program.recompute, "recompute " + name);
-      return run_pass(Pass::backward_input, program.backward_input, "B " + name);
+      return run_pass(Pass::backward_input, program.backward_input, "B " + name, next);
     case Slot::Kind::backward_weight:
       return run_pass(Pass::backward_weight, program.backward_weight, "W " + name);
   }
@@ -343,9 +343,14 @@ void RankEmitter::empty_operation() {
   chain_.compute(&nothing, nothing, 1, Phase::compute, "empty chunk");
 }
 
-void RankEmitter::run_pass(Pass pass, const std::vector<Segment>& segments, const std::string& label) {
+// next_gathered: the gather of the next turn, where it goes ahead.
+void RankEmitter::run_pass(Pass pass, const std::vector<Segment>& segments, const std::string& label, OpId next_gathered) {
   chain_.set_pass(pass);
-  chain_.run(segments, pass == Pass::recompute ? Phase::recompute : Phase::compute, label);
+  for (const Segment& segment : segments) {
+    const auto* computed = std::get_if<ComputeSegment>(&segment);
+    if (computed != nullptr && computed->behind_gather && next_gathered != no_op) chain_.next_waits_for(next_gathered);
+    chain_.run(segment, pass == Pass::recompute ? Phase::recompute : Phase::compute, label);
+  }
 }
 
 void RankEmitter::leave_slot(const Slot& slot) {

@@ -44,8 +44,8 @@ class RankEmitter {
   [[nodiscard]] std::vector<std::vector<Piece>> pieces(const Task& task) const;
   void begin_beside(std::size_t i, int thread);
   void end_beside(std::size_t i, int thread);
-  void execute(const Task& task);
-  void run_pass(Pass pass, const std::vector<Segment>& segments, const std::string& label);
+  void execute(const Task& task, OpId next);
+  void run_pass(Pass pass, const std::vector<Segment>& segments, const std::string& label, OpId next_gathered = no_op);
   void empty_operation();
   void leave_slot(const Slot& slot);
   void finish();

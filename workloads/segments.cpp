@@ -142,11 +142,11 @@ class Run {
   void append(const Operator& op) {
     ComputeSegment* last = segments_.empty() ? nullptr : std::get_if<ComputeSegment>(&segments_.back());
     if (cut_.granularity == Granularity::op) {
-      segments_.emplace_back(ComputeSegment{{op}, op.name});
-    } else if (last != nullptr) {
+      segments_.emplace_back(ComputeSegment{.operators = {op}, .name = op.name, .behind_gather = op.behind_gather});
+    } else if (last != nullptr && last->behind_gather == op.behind_gather) {
       last->operators.push_back(op);
     } else {
-      segments_.emplace_back(ComputeSegment{{op}, ""});
+      segments_.emplace_back(ComputeSegment{.operators = {op}, .name = "", .behind_gather = op.behind_gather});
     }
   }
   // Those that follow all computations stand by kind.

@@ -16,6 +16,7 @@ struct ComputeSegment {
   std::vector<Operator> operators;
   std::string name;
   std::shared_ptr<const PassQueue> queue = nullptr;  // of the pass that the operators belong to
+  bool behind_gather = false;                        // all of them (Operator::behind_gather)
 };
 struct CallSegment {
   Communication what;

@@ -51,14 +51,19 @@ BlockProgram with_copies(const Workload& workload, const ReplicaSync& sync, Bloc
 // FSDP1 (torch/distributed/fsdp/_flat_param.py, _runtime_utils.py): weights are views of what was gathered, whose gradients autograd joins
 // into that of the flat parameter (split_with_sizes_backward, a cat). Where it is reduced it is cast to the type of the reduction and
 // divided by a part of the ranks (_post_backward_hook, _div_if_needed), on a stream of its own beside whatever computes, whose share of the
-// memory's bandwidth it takes: counted as if nothing ran beside it.
+// memory's bandwidth it takes: counted as if nothing ran beside it. The views are made on the stream that gathers (_unshard), where
+// autograd joins their gradients too: behind the gather of the unit that comes next, which was issued before this one's backward
+// (BACKWARD_PRE). With hybrid sharding no gather is late: it stays in its shard group, and the all-reduce between these has a stream of its
+// own (_reduce_grad).
 BlockProgram with_flat_gradients(const Workload& workload, const ReplicaSync& sync, BlockProgram program) {
   const double moved = exchanged_parameters(sync, program);
   const double reduced = workload.lora.on() ? program.adapters : moved;
   if (!workload.optimizer.flat || workload.optimizer.zero_stage < 2 || moved == 0 || reduced == 0) return program;
   const double own = bytes_of(workload.trained_weights()), wide = sync.gradient_bytes;
   const double bytes = 2 * own + (sync.reduce_each_microbatch ? (own == wide ? 0 : own + wide) + 2 * wide : 0);
-  program.backward.emplace_back(copy_of("gradient copy", reduced * bytes, Pass::backward_input));
+  Operator copy = copy_of("gradient copy", reduced * bytes, Pass::backward_input);
+  copy.behind_gather = !workload.optimizer.joins_at_once && sync.shards_parameters && sync.copies() == 1 && !workload.overlap.ep;
+  program.backward.emplace_back(std::move(copy));
   return program;
 }
 

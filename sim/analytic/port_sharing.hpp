@@ -7,10 +7,11 @@
 
 namespace rehearse::sim {
 
-// The calls of a pass that are waited for: what they put on the ports, and how long the pass computes before the first and behind the last.
+// The calls of a pass that are waited for: what they put on the ports, and how long the pass computes before the first and behind the last;
+// of what it computes, what comes behind the gather of the next turn (Operator::behind_gather), at its end.
 struct WaitedCalls {
   PortTimes ports;
-  double before_s = 0, after_s = 0;
+  double before_s = 0, after_s = 0, joined_s = 0;
 };
 
 // What a unit's pass spends in the open, and what its calls do with the GPU's ports meanwhile.
@@ -21,17 +22,20 @@ struct PassParts {
         calls_s(phases.total() - compute_s),
         before_s(calls.before_s),
         after_s(calls.after_s),
+        joined_s(calls.joined_s),
         ports(calls.ports) {}
   void add(const PassParts& more) {
     compute_s += more.compute_s;
     calls_s += more.calls_s;
     before_s += more.before_s;
     after_s += more.after_s;
+    joined_s += more.joined_s;
     ports.add(more.ports);
   }
 
   double compute_s = 0, calls_s = 0;
   double before_s = 0, after_s = 0;  // of compute_s, before the first of the calls and behind the last
+  double joined_s = 0;               // of compute_s, and of after_s where there are calls
   PortTimes ports;
 };
 

@@ -81,7 +81,10 @@ class ReplicaWalk {
     streams_.wait(mark);
   }
 
-  void work(const UnitTerms& unit, Kind slot) { streams_.work(unit.pass(slot)); }
+  void work(const UnitTerms& unit, Kind slot) {
+    const bool ahead = sync_.shards_parameters && sync_.overlap_parameters;
+    streams_.work(unit.pass(slot), ahead ? gathered_[task_ % 2] : 0);
+  }
 
   void reduce(const UnitTerms& unit, bool completes) {
     if (!sync_.reduce_each_microbatch && !(sync_.overlap_gradients && completes)) return;

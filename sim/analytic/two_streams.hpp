@@ -50,26 +50,13 @@ class TwoStreams {
     return longer;
   }
   void compute(double seconds) { beside(seconds, pair_); }
-  // A unit's pass, whose calls lie around two halves of what it computes from the first of them to the last.
-  void work(const MetPass& unit) {
-    const PassParts& pass = unit.parts;
-    if (!unit.meets || backlog() <= 0) {
-      compute(pass.compute_s);
-      return this->pass(pass.calls_s);
-    }
-    const auto call = [&](double part) {
-      const double sends = std::min(pass.calls_s, pass.ports.transfer_s);
-      this->pass(part * (pass.calls_s - sends));
-      beside(part * sends, unit.met);
-    };
-    const double between = pass.compute_s - pass.before_s - pass.after_s;
-    compute(pass.before_s);
-    call(0.25);
-    compute(0.5 * between);
-    call(0.5);
-    compute(0.5 * between);
-    call(0.25);
-    compute(pass.after_s);
+  // A unit's pass, whose calls lie around two halves of what it computes from the first of them to the last. What is joined waits for
+  // `next`.
+  void work(const MetPass& unit, double next) {
+    work_alone(unit);
+    if (unit.parts.joined_s <= 0) return;
+    wait(next);
+    compute(unit.parts.joined_s);
   }
   // Nothing is computed.
   void pass(double seconds) {
@@ -99,6 +86,26 @@ class TwoStreams {
   }
 
  private:
+  void work_alone(const MetPass& unit) {
+    const PassParts& pass = unit.parts;
+    if (!unit.meets || backlog() <= 0) {
+      compute(pass.compute_s - pass.joined_s);
+      return this->pass(pass.calls_s);
+    }
+    const auto call = [&](double part) {
+      const double sends = std::min(pass.calls_s, pass.ports.transfer_s);
+      this->pass(part * (pass.calls_s - sends));
+      beside(part * sends, unit.met);
+    };
+    const double between = pass.compute_s - pass.before_s - pass.after_s;
+    compute(pass.before_s);
+    call(0.25);
+    compute(0.5 * between);
+    call(0.5);
+    compute(0.5 * between);
+    call(0.25);
+    compute(pass.after_s - pass.joined_s);
+  }
   void beside(double seconds, const ContentionPair& pair) {
     const double computes = pair.alpha * seconds, communicates = pair.beta * backlog();
     if (communicates <= computes) {

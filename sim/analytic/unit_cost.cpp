@@ -79,7 +79,9 @@ void UnitPricer::add(const std::vector<workloads::Segment>& segments, Phase phas
 
 void UnitPricer::add(const workloads::Segment& segment, Phase phase, PassCost& to) {
   if (const auto* c = std::get_if<workloads::ComputeSegment>(&segment)) {
-    to.times[phase] += seconds(*c, to.stage);
+    const double computes = seconds(*c, to.stage);
+    to.times[phase] += computes;
+    if (c->behind_gather) to.calls.joined_s += computes;
   } else if (const auto* call = std::get_if<workloads::CallSegment>(&segment)) {
     const double all = seconds(call->what, to.stage) * call->repeat;
     to.times[call->what.group == GroupKind::cp ? Phase::cp : Phase::tp] += all;

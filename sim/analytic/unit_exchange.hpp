@@ -51,7 +51,7 @@ class UnitExchange {
     if (gathers_) streams_.wait(here_);
     const double begin = now() - lead_s(unit.gathers_s(kind));
     const MetPass& pass = unit.pass(kind);
-    streams_.work(pass);
+    streams_.work(pass, ahead_ ? next_ : 0);
     exchanged_s_ += now() - start - (pass.parts.compute_s + pass.parts.calls_s);
     return begin;
   }

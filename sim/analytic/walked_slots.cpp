@@ -57,8 +57,8 @@ bool KnownSlots::begin(std::span<const UnitTerms> units, std::span<const StageTe
     add({unit.gather_s, unit.gather_again_s, unit.reduce_s, unit.copy_s});
     for (const MetPass& pass : unit.passes) {
       const PassParts& parts = pass.parts;
-      add({parts.compute_s, parts.calls_s, parts.before_s, parts.after_s, parts.ports.transfer_s, flag(pass.meets), pass.met.alpha,
-           pass.met.beta});
+      add({parts.compute_s, parts.calls_s, parts.before_s, parts.after_s, parts.joined_s, parts.ports.transfer_s, flag(pass.meets),
+           pass.met.alpha, pass.met.beta});
     }
   }
   asked_.units.clear();

@@ -126,8 +126,9 @@ struct Software {
   double host_update = 1;              // of the host memory's rate, what an update of the optimizer there reaches
   bool selective_by_product = false;   // recompute: selective keeps attention and every second product
   bool selective_narrow = false;       // those in 8 bits as well
-  workloads::Scaling fp8_recipe = workloads::Scaling::delayed;          // of dense products in 8 bits, where the job names none
-  bool early_stop = false;                                              // recomputation ends with the last tensor that backward reads
+  workloads::Scaling fp8_recipe = workloads::Scaling::delayed;  // of dense products in 8 bits, where the job names none
+  bool early_stop = false;                                      // recomputation ends with the last tensor that backward reads
+  bool joins_at_once = false;  // flat_parameters: gradients, before the next unit's parameters are asked for
   std::vector<std::string> collectives = workloads::rings_and_trees();  // algorithms that its communication library has
   int flash = 3;                                                        // generation of flash attention, triton, sdpa or masked
 };

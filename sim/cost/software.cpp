@@ -205,6 +205,9 @@ const Keys<Software>& software_keys() {
       K("flat_parameters", &Software::flat_parameters, truth(),
         "ZeRO-2 and 3: weights are views of what was gathered; their gradients are joined, and cast and divided before they are reduced "
         "(FSDP1)."),
+      K("joins_at_once", &Software::joins_at_once, truth(),
+        "flat_parameters: gradients are joined before the next unit's parameters are asked for, not when these are there "
+        "(BackwardPrefetch.BACKWARD_POST)."),
       K("all_reduces_gradients", &Software::all_reduces_gradients, truth(),
         "ZeRO-1 and 2: every rank gets the whole sum of the gradients."),
       K("broadcasts_weights", &Software::broadcasts_weights, truth(),
@@ -356,6 +359,8 @@ Software read_software(const Node& node, const std::string& name) {
   if (software.flat_parameters && software.copies_exchanged)
     node.at("flat_parameters")
         .fail("flat_parameters are not copied out of what was gathered", "flat_parameters: false, or copies_exchanged: false");
+  if (software.joins_at_once && !software.flat_parameters)
+    node.at("joins_at_once").fail("joins_at_once changes nothing where no gradients are joined", "flat_parameters: true");
   if (software.gathers_again == workloads::GatheredAgain::adapters && (!software.adapter_units || software.zero3_by_tensor))
     node.at("gathers_again").fail("no adapter comes by itself that could come again", "adapter_units: true, or gathers_again: none");
   if (software.kernels.widens_pieces && software.kernels.loss_pieces == 1)

@@ -55,6 +55,7 @@ void take_habits(Job& job) {
   job.system.software.memory.habits.expandable_segments &= job.system.gpu.vendor == "nvidia";
   job.workload.optimizer.copies = job.system.software.copies_exchanged;
   job.workload.optimizer.flat = job.system.software.flat_parameters;
+  job.workload.optimizer.joins_at_once = job.system.software.joins_at_once;
   job.workload.optimizer.by_owner = job.system.software.broadcasts_weights;
   job.workload.optimizer.all_reduces = job.system.software.all_reduces_gradients;
   job.workload.optimizer.host_rate = job.system.software.host_update;

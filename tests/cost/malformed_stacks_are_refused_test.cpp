@@ -93,7 +93,8 @@ TEST(MalformedStacks, UnknownKey) {
       "network_rate, "
       "step, collectives, "
       "flash, early_stop, zero3_issue, tp_issue, "
-      "zero3_by_tensor, adapter_units, gathers_again, copies_exchanged, flat_parameters, all_reduces_gradients, broadcasts_weights, "
+      "zero3_by_tensor, adapter_units, gathers_again, copies_exchanged, flat_parameters, joins_at_once, all_reduces_gradients, "
+      "broadcasts_weights, "
       "host_update, "
       "whole_messages, selective_by_product, selective_narrow, fp8_recipe, log_softmax, adopts_gradients, whole_logits, whole_head, "
       "vocab_multiple, remakes_logits, "
@@ -116,6 +117,14 @@ TEST(MalformedStacks, WhoseViewsAreCopied) {
             "    8 | flat_parameters: true\n"
             "      |                  ^\n"
             "  flat_parameters: false, or copies_exchanged: false");
+}
+
+TEST(MalformedStacks, WhoseGradientsAreNotJoined) {
+  EXPECT_EQ(software_error("step: 5 ms\n", "step: 5 ms\njoins_at_once: true\n"),
+            "s.yaml:7:16: error: joins_at_once changes nothing where no gradients are joined\n"
+            "    7 | joins_at_once: true\n"
+            "      |                ^\n"
+            "  flat_parameters: true");
 }
 
 TEST(MalformedStacks, WhoseFusedUpdateIsALoop) {
