@@ -95,7 +95,8 @@ constexpr std::array flash_kernels_of_gpus{FlashKernel{1, "Of FlashAttention-1."
                                            FlashKernel{3, "Of FlashAttention-3."},
                                            FlashKernel{4, "Of FlashAttention-4."},
                                            FlashKernel{triton, "Of FlashAttention's kernel of 2022 in Triton."},
-                                           FlashKernel{sdpa, "Of PyTorch's scaled_dot_product_attention."}};
+                                           FlashKernel{sdpa, "Of PyTorch's scaled_dot_product_attention."},
+                                           FlashKernel{masked, "Of what takes a mask, over the whole square."}};
 
 const Keys<Gpu>& flash_keys() {
   static const Keys<Gpu> keys([] {

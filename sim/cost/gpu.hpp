@@ -69,8 +69,8 @@ struct Gpu {
   double eager_share = 1;  // of the rate of memory-bound kernels, what those of PyTorch's own operators reach
   std::map<workloads::Phase, ContentionPair> contention;  // by what communication is for; those that the file names
   std::shared_ptr<const CostModel> cost;                  // by operator class and precision
-  // Generations of flash attention, triton and sdpa: by the head dimension that a kernel is compiled for, its rate over that of `cost`'s
-  // line. One that is not here runs at that rate.
+  // Generations of flash attention, triton, sdpa and masked: by the head dimension that a kernel is compiled for, its rate over that of
+  // `cost`'s line. One that is not here runs at that rate, masked at a third of the second generation's.
   std::map<int, std::map<int, double>> flash_share;
   std::map<workloads::GroupedKernel, double> grouped_share;         // of the rate of products; one that is not here reaches all of it
   std::map<workloads::GroupedKernel, double> narrow_grouped_share;  // the same in 8 or 4 bits; one that is not here as in 16

@@ -40,11 +40,15 @@ int generation_of(const Gpu& gpu, const Software& software) {
   return software.flash == sdpa && !gpu.flash_share.contains(sdpa) ? 2 : software.flash;
 }
 
+double masked_share(const Gpu& gpu, int head_dim) {
+  return gpu.flash_share.contains(masked) ? generation_share(gpu, masked, head_dim) : masked_of_second * generation_share(gpu, 2, head_dim);
+}
+
 // What the stack's attention reaches of the GPU's line.
 double flash_share(const Gpu& gpu, const Software& software, const workloads::Operator& op) {
   if (op.cls != workloads::OperatorClass::attention) return 1;
   const auto head_dim = static_cast<int>(op.head_dim);
-  if (software.flash == masked) return masked_of_second * share_of_square(op) * generation_share(gpu, 2, head_dim);
+  if (software.flash == masked) return share_of_square(op) * masked_share(gpu, head_dim);
   const int generation = generation_of(gpu, software);
   return generation_share(gpu, generation, head_dim) * (software.deterministic ? deterministic_share(gpu, generation, op) : 1);
 }

@@ -8,7 +8,7 @@ namespace rehearse::sim {
 
 constexpr int most_kernels = 10'000;
 
-// Of flash attention, by generation; GPUs' files have all but masked.
+// Of flash attention, by generation.
 [[nodiscard]] const config::Names<int>& flash_kernels();
 
 // Of products of all experts at once.

@@ -319,6 +319,16 @@ TEST(FlashGeneration, TakesTheWholeSquareUnderAMask) {
   expect_same(seconds("350"), seconds("0"));
 }
 
+// Where the GPU's file says what takes a mask, that, of the line's rate over the whole square: twice what is causal.
+TEST(FlashGeneration, UnderAMaskIsWhatTheGpuSays) {
+  Gpu gpu = gpu_with_attention("{model: roofline, compute: 0.5}");
+  gpu.flash_share = {{2, {{64, 0.8}}}, {masked, {{128, 0.9}}}};
+  Software software;
+  software.flash = masked;
+  const workloads::Operator op = attention(1, 8, 4096, 64, true);
+  expect_same(operator_seconds(gpu, software, op), gpu.cost->seconds(op) * 2 / 0.9);
+}
+
 // A head of 96 takes the kernel of 128, one of 256 the largest there is; other operators and newer stacks have the line itself.
 TEST(FlashGeneration, DividesTheRateOfTheAttentionLine) {
   Gpu gpu = gpu_with_attention("{model: roofline, compute: 0.5}");
