@@ -143,7 +143,8 @@ INSTANTIATE_TEST_SUITE_P(
         Guard{"rasbt-a100", 18.8}, Guard{"simulon-gh200", 10.0}, Guard{"simulon-h100", 13.9}, Guard{"slinky-b200", 8.3},
         Guard{"station-gb300", 9.1}, Guard{"te-gpt2-ddp-mi300x", 35.6}, Guard{"te-gpt2-one", 9.1}, Guard{"te-llama3-fsdp-h200", 10.0},
         Guard{"te-llama3-fsdp-mi300x", 31.8}, Guard{"thunder-h100-1156", 12.9}, Guard{"torchtitan-issues", 14.0},
-        Guard{"torchtitan-qwen3-32b", 16.8}, Guard{"amd-page-mi325x", 4.6}, Guard{"primus-aac11-mi325x", 5.6}),
+        Guard{"torchtitan-qwen3-32b", 16.8}, Guard{"amd-page-mi325x", 4.7}, Guard{"primus-aac11-mi325x", 5.6},
+        Guard{"primus-gdn-mi300x", 6.1}, Guard{"primus-gpt-oss-mi355x", 7.9}),
     [](const auto& test) {
       std::string name = test.param.group;
       std::ranges::replace(name, '-', '_');
