@@ -27,8 +27,9 @@ constexpr Line products{0.914, -0.15}, attention{0.782, -0.126};
 constexpr double narrow_products = 0.53;
 // Google's TPUs are promised at a clock that they keep, and what they reach falls with the FLOPs that a byte of memory must feed: a line
 // through MaxText's published steps on v5e, v5p, v6e and TPU7x (240, 166, 560 and 313 FLOPs per byte), fitted to half of them
-// (docs/accuracy.md).
-constexpr double tpu_at_rest = 0.92, tpu_per_flops_per_byte = -0.0005, tpu_attention = 0.5;
+// (docs/accuracy.md). Splash attention computes whole blocks on the diagonal, of 2,048 positions as MaxText's recipes have them
+// (sa_block_q, sa_block_kv): 0.625 is half of the peak at 8,192.
+constexpr double tpu_at_rest = 0.935, tpu_per_flops_per_byte = -0.0005, tpu_attention = 0.625, tpu_causal_block = 2048;
 // AMD's reach less of what the lines say: geometric means of what the files of MI300X to MI355X have.
 constexpr double amd_products = 0.68, amd_fp8 = 0.45, amd_fp4 = 0.3, amd_attention = 0.85;
 // Geometric means of A100, H100 and B200: share of the bandwidth in products and their knee; in attention, and in kernels bound by memory.
@@ -87,8 +88,8 @@ config::Node common_efficiency_mapping(const Gpu& gpu) {
   text += "}\nattention: {";
   for (const auto& [type, peak] : gpu.peak_flops_per_s) {
     if (is_narrow(type)) continue;
-    text += fmt::format("{}: {{model: modified-roofline, compute: {:.3f}, memory: {}, knee: 1, backward: {}}}, ", name_of(type),
-                        attention_share(gpu), attention_memory, backward);
+    text += fmt::format("{}: {{model: modified-roofline, compute: {:.3f}, memory: {}, knee: 1, backward: {}, causal_block: {}}}, ",
+                        name_of(type), attention_share(gpu), attention_memory, backward, is_tpu(gpu) ? tpu_causal_block : 0);
   }
   text += "}\ngemm_few: {";
   for (const auto& [type, peak] : gpu.peak_flops_per_s) {

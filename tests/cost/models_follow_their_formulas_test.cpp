@@ -194,6 +194,16 @@ TEST(OperatorSeconds, HaveTheNarrowShareOfTheirGroupedKernel) {
   expect_same(operator_seconds(gpu, {}, op), 4 * gpu.cost->seconds(op));
 }
 
+// Blocks of 2,048 on the diagonal: all of a square of 2,048, 5/4 of the half of one of 8,192.
+TEST(OperatorSeconds, OfTpusAttendToWholeBlocksOnTheDiagonal) {
+  const Gpu gpu = shipped_gpu("tpu-v5p");
+  for (const auto& [positions, times] : {std::pair{2048, 2.0}, std::pair{8192, 1.25}}) {
+    workloads::Operator op = attention(1, 8, positions, 128, true);
+    op.bytes = 0;
+    expect_same(gpu.cost->seconds(op), op.flops * times / (0.625 * 459e12));
+  }
+}
+
 TEST(OperatorSeconds, AreNotLessThanTheHostNeedsToLaunch) {
   // 4 us of the driver and 6 us of the stack for each of two kernels that take nothing.
   const Gpu gpu = gpu_with_gemm("{model: roofline}");
