@@ -16,6 +16,7 @@ namespace {
 using workloads::CollectiveKind;
 
 constexpr double largest_bytes = 1e15;
+constexpr int most_exchanging = 8192;  // GPUs of an all-to-all: what it holds grows with their square, 3 GB here
 constexpr const char* default_size = "128MiB";
 
 std::vector<std::pair<std::string, CollectiveKind>> kinds() {
@@ -103,6 +104,10 @@ sim::Job CollectiveOptions::load(JobOptions& options) const {
 
 std::vector<sim::LoneCollective> CollectiveOptions::run(const sim::Job& job) const {
   const CollectiveKind kind = kind_of(kind_);
+  if (kind == CollectiveKind::all_to_all && job.system.gpus > most_exchanging) {
+    throw config::InputError(fmt::format("--collective all-to-all among {} GPUs is a message of each to each", job.system.gpus),
+                             fmt::format("--gpus of {} at most", most_exchanging));
+  }
   std::vector<sim::LoneCollective> results;
   for (const double bytes : parse_sizes(size_.empty() ? default_size : size_)) {
     results.push_back(run_alone(job, kind, bytes));

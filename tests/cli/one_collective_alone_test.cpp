@@ -121,6 +121,7 @@ TEST(OneCollectiveAlone, WrongInputIsRefused) {
   EXPECT_NE(refused("--collective all-reduced").find("did you mean 'all-reduce'"), std::string::npos);
   EXPECT_NE(refused("--collective all-reduce --size 8Gi").find("--size '8Gi'"), std::string::npos);
   EXPECT_NE(refused("--collective all-reduce --size 2GiB..1GiB").find("from the larger to the smaller"), std::string::npos);
+  EXPECT_NE(refused("--collective all-to-all --gpus 100000").find("--gpus of 8192 at most"), std::string::npos);
   EXPECT_NE(refused("--collective all-reduce --gpus 0").find("--gpus takes a whole number from 1"), std::string::npos);
   EXPECT_NE(refused("--collective all-reduce --algorithm rings").find("did you mean 'ring'"), std::string::npos);
   EXPECT_NE(refused("--collective all-reduce --gpus 16 --algorithm torus-rings").find("--algorithm torus-rings does not serve all-reduce"),
