@@ -11,6 +11,7 @@ ExpertPrices::ExpertPrices(const System& system, const workloads::Workload& work
       workload_(workload),
       prices_(prices),
       layer_(workload, step),
+      step_(step),
       microbatches_(layer_.loads().even() ? 1 : workload.microbatches()) {}
 
 const std::vector<ChunkTimes>& ExpertPrices::chunks(const workloads::RoutedExperts& what, int layer, int stage) {

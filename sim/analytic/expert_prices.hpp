@@ -20,6 +20,7 @@ class ExpertPrices {
   ExpertPrices(const System& system, const workloads::Workload& workload, PriceBook& prices, int step = 0);
 
   [[nodiscard]] const workloads::ExpertLayer& layer() const { return layer_; }
+  [[nodiscard]] int step() const { return step_; }
   // [micro-batch] Of one chunk; one for all of them where they are alike. The reference stays valid.
   [[nodiscard]] const std::vector<ChunkTimes>& chunks(const workloads::RoutedExperts& what, int layer, int stage);
   // Of the layer's calls one after another.
@@ -40,6 +41,7 @@ class ExpertPrices {
   const workloads::Workload& workload_;
   PriceBook& prices_;
   workloads::ExpertLayer layer_;
+  int step_;
   int microbatches_;                                                                       // that differ
   std::map<std::tuple<workloads::Pass, bool, int, int>, std::vector<ChunkTimes>> chunks_;  // by work, layer and place
   std::unordered_map<double, WorkTimes> work_;                                             // by pairs; never walked through

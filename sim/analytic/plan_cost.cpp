@@ -12,6 +12,7 @@ using workloads::GroupKind;
 PlanCost::PlanCost(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled, PriceBook& prices,
                    ExpertPrices* experts)
     : contentions(system.gpu), chunks(static_cast<std::size_t>(compiled.shape.chunks)) {
+  const int step = experts == nullptr ? 0 : experts->step();
   std::optional<ExpertPrices> own_experts;
   if (workload.model.moe && experts == nullptr) experts = &own_experts.emplace(system, workload, prices);
   UnitPricer pricer(system, workload, prices, contentions, experts);
@@ -41,6 +42,35 @@ PlanCost::PlanCost(const System& system, const workloads::Workload& workload, co
     parameters.push_back(stage.parameters);
   }
   first.push_back(static_cast<std::uint32_t>(order.size()));
+  price_alone(system, workload, compiled, prices, step);
+}
+
+// Calls that are timed activities take their price beside any others: all of them, or those of tensor parallelism.
+void PlanCost::price_alone(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled,
+                           PriceBook& prices, int step) {
+  const Fidelity fidelity = system.simulation.collectives;
+  if (fidelity == Fidelity::closed || prices.stages_at_nics().empty()) return;
+  const auto timed = fidelity == Fidelity::automatic ? std::optional(GroupKind::tp) : std::nullopt;
+  PriceBook alone = PriceBook::alone(prices, timed);
+  std::optional<ExpertPrices> experts;
+  if (workload.model.moe) experts.emplace(system, workload, alone, step);
+  UnitPricer pricer(system, workload, alone, contentions, experts ? &*experts : nullptr);
+  units_alone.resize(units.size());
+  std::vector<bool> known(units.size());
+  bool differ = false;
+  std::size_t chunk = 0;
+  for (int s = 0; s < compiled.shape.stages; ++s) {
+    for (const std::vector<workloads::Unit>& of_chunk : compiled.stages[static_cast<std::size_t>(s)].chunks) {
+      const std::span<const std::uint32_t> which = std::span(order).subspan(first[chunk++], of_chunk.size());
+      for (std::size_t i = 0; i < of_chunk.size(); ++i) {
+        if (known[which[i]]) continue;
+        known[which[i]] = true;
+        units_alone[which[i]] = pricer.price(of_chunk[i], s);
+        differ = differ || !units_alone[which[i]].takes_as_long_as(units[which[i]]);
+      }
+    }
+  }
+  if (!differ) units_alone.clear();
 }
 
 }  // namespace rehearse::sim

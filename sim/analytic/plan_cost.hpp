@@ -21,6 +21,7 @@ struct PlanCost {
   Contentions contentions;
   // Distinct ones: layers whose experts get different tokens, or chunks, differ, and so do those of stages that lie differently.
   std::vector<UnitCost> units;
+  std::vector<UnitCost> units_alone;        // [unit] while other stages leave NICs to its calls; none where that makes no difference
   std::vector<Parameters> unit_parameters;  // [unit]
   std::vector<int> unit_stage;              // [unit] the first stage that holds it
   std::vector<double> hop_s, tied_s;        // [stage] a message to the next; all-reduce of the tied embedding's gradient
@@ -35,6 +36,10 @@ struct PlanCost {
 
   std::size_t chunks = 1;  // of a stage
   std::vector<std::uint32_t> order, first;
+
+ private:
+  void price_alone(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled, PriceBook& prices,
+                   int step);
 };
 
 }  // namespace rehearse::sim

@@ -172,11 +172,17 @@ ReplicaRules replica_rules(const System& system, const workloads::Workload& work
 }
 
 void fill_stages(const System& system, const workloads::Workload& workload, const ReplicaRules& rules, const PlanCost& plan,
-                 PriceBook& prices, const Crowd& crowd, Workspace& space) {
+                 PriceBook& prices, std::span<const Crowd> crowds, Workspace& space) {
   const std::size_t stages = plan.parameters.size();
   space.units.clear();
+  space.costs.clear();
+  const bool leave = !crowds.empty() && !plan.units_alone.empty();
+  for (std::size_t u = 0; leave && u < plan.units.size(); ++u)
+    space.costs.push_back(between(plan.units_alone[u], plan.units[u], crowds[u].calls));
+  const std::vector<UnitCost>& costs = leave ? space.costs : plan.units;
   for (std::size_t u = 0; u < plan.units.size(); ++u)
-    space.units.push_back(unit_terms(plan.units[u], plan.unit_parameters[u], rules, prices, crowd, plan.unit_stage[u]));
+    space.units.push_back(
+        unit_terms(costs[u], plan.unit_parameters[u], rules, prices, crowds.empty() ? Crowd{} : crowds[u], plan.unit_stage[u]));
   space.order.clear();
   for (const std::uint32_t unit : plan.order) space.order.push_back(&space.units[unit]);
   space.chunks.clear();

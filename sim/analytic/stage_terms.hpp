@@ -10,8 +10,8 @@ namespace rehearse::sim {
 [[nodiscard]] ReplicaRules replica_rules(const System& system, const workloads::Workload& workload, const workloads::Compiled& compiled,
                                          const workloads::ReplicaSync& sync, const ContentionPair& pair, bool ports_meet);
 
-// Fills units, order, chunks and stages of the workspace.
+// Fills units, order, chunks and stages of the workspace. crowds: [unit], or none, where all are at work at once.
 void fill_stages(const System& system, const workloads::Workload& workload, const ReplicaRules& rules, const PlanCost& plan,
-                 PriceBook& prices, const Crowd& crowd, Workspace& workspace);
+                 PriceBook& prices, std::span<const Crowd> crowds, Workspace& workspace);
 
 }  // namespace rehearse::sim

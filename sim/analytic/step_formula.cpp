@@ -385,10 +385,11 @@ StepTerms step_terms(const System& system, const workloads::Workload& workload, 
   const ReplicaRules rules = replica_rules(system, workload, compiled, sync, plan.contentions.dp, stages_share);
   fill_stages(system, workload, rules, plan, prices, {}, workspace);
   const auto formula = [&] { return Formula(system, workload, compiled, plan, rules, prices, workspace, stages_share); };
-  const Meeting meeting = stages_share ? meeting_of(system, rules, workspace.units, prices) : Meeting{};
+  const Meeting meeting = stages_share ? meeting_of(system, rules, plan, prices) : Meeting{};
   for (int turn = 0; meeting.anywhere() && turn < turns_of_crowd; ++turn) {
-    const Crowd crowd = crowd_of(workload, compiled, rules, meeting, workspace.stages, formula().terms(false).step_s);
-    fill_stages(system, workload, rules, plan, prices, crowd, workspace);
+    const double step_s = formula().terms(false).step_s;
+    const std::vector<Crowd> crowds = crowds_of(workload, compiled, rules, meeting, plan, prices, workspace.stages, step_s);
+    fill_stages(system, workload, rules, plan, prices, crowds, workspace);
   }
   return formula().terms(by_phase);
 }

@@ -22,15 +22,16 @@ UnitCost UnitPricer::price(const workloads::Unit& unit, int stage) {
   const bool split = !program.backward_input.empty() || !program.backward_weight.empty();
   UnitCost cost;
   cost.recomputed = unit.recomputed;
-  PassCost forward{stage, unit.first_layer, cost.forward, cost.forward_calls, &cost.forward_pieces};
+  PassCost forward{stage, unit.first_layer, cost.forward, cost.forward_calls, cost.nic_s, &cost.forward_pieces};
   add(program.forward, Phase::compute, forward);
-  PassCost backward{stage, unit.first_layer, cost.backward, cost.backward_calls, &cost.backward_pieces};
+  PassCost backward{stage, unit.first_layer, cost.backward, cost.backward_calls, cost.nic_s, &cost.backward_pieces};
   add(program.recompute, Phase::recompute, backward);
   add(split ? program.backward_input : program.backward, Phase::compute, backward);
-  PassCost weight{stage, unit.first_layer, cost.weight, cost.weight_calls};
+  PassCost weight{stage, unit.first_layer, cost.weight, cost.weight_calls, cost.nic_s};
   add(program.backward_weight, Phase::compute, weight);
   if (split) {
-    PassCost whole{stage, unit.first_layer, cost.whole, cost.whole_calls};
+    double again = 0;  // the same calls
+    PassCost whole{stage, unit.first_layer, cost.whole, cost.whole_calls, again};
     add(program.recompute, Phase::recompute, whole);
     add(program.backward, Phase::compute, whole);
   } else {
@@ -45,6 +46,32 @@ UnitCost UnitPricer::price(const workloads::Unit& unit, int stage) {
     cost.copy_alone_s = prices_.seconds(CollectiveKind::send_recv, GroupKind::to_host, bytes, stage, true);
     if (system_.simulation.collectives != Fidelity::closed) cost.copy_ports = copy.ports;
   }
+  return cost;
+}
+
+bool UnitCost::takes_as_long_as(const UnitCost& other) const {
+  return forward.total() == other.forward.total() && backward.total() == other.backward.total() && weight.total() == other.weight.total() &&
+         whole.total() == other.whole.total();
+}
+
+UnitCost between(const UnitCost& from, const UnitCost& to, double part) {
+  UnitCost cost = to;
+  const auto go_back = [&](double& seconds, double from_s) { seconds = from_s + part * (seconds - from_s); };
+  for (const auto phases : {&UnitCost::forward, &UnitCost::backward, &UnitCost::weight, &UnitCost::whole}) {
+    for (std::size_t i = 0; i < phase_count; ++i) go_back((cost.*phases).seconds[i], (from.*phases).seconds[i]);
+  }
+  for (const auto pieces : {&UnitCost::forward_pieces, &UnitCost::backward_pieces}) {
+    for (std::size_t i = 0; i < (cost.*pieces).size(); ++i) {
+      for (const auto seconds : {&PieceTimes::dispatch_s, &PieceTimes::compute_s, &PieceTimes::combine_s, &PieceTimes::calls_s})
+        go_back((cost.*pieces)[i].*seconds, (from.*pieces)[i].*seconds);
+    }
+  }
+  for (const auto calls : {&UnitCost::forward_calls, &UnitCost::backward_calls, &UnitCost::weight_calls, &UnitCost::whole_calls}) {
+    for (const auto seconds :
+         {&PortTimes::transfer_s, &PortTimes::scale_up_s, &PortTimes::nic_s, &PortTimes::scale_up_messages_s, &PortTimes::nic_messages_s})
+      go_back((cost.*calls).ports.*seconds, (from.*calls).ports.*seconds);
+  }
+  go_back(cost.nic_s, from.nic_s);
   return cost;
 }
 
@@ -86,6 +113,7 @@ void UnitPricer::add(const workloads::Segment& segment, Phase phase, PassCost& t
     const double all = seconds(call->what, to.stage) * call->repeat;
     to.times[call->what.group == GroupKind::cp ? Phase::cp : Phase::tp] += all;
     wait_for(call->what, all, all / call->repeat, to);
+    send(call->what, call->repeat, to);
   } else if (const auto* ring = std::get_if<workloads::RingSegment>(&segment)) {
     add_ring(*ring, phase, to);
   } else if (const auto* split = std::get_if<workloads::SplitSegment>(&segment)) {
@@ -106,6 +134,7 @@ void UnitPricer::add_split(const workloads::SplitSegment& segment, Phase phase, 
   to.times[phase] += segment.splits * product;
   to.times[Phase::tp] += total - segment.splits * product;
   wait_for(segment.collective, total - segment.splits * product, collective, to);
+  send(segment.collective, segment.splits, to);
 }
 
 void UnitPricer::add_beside(const workloads::BesideSegment& segment, Phase phase, PassCost& to) {
@@ -115,6 +144,7 @@ void UnitPricer::add_beside(const workloads::BesideSegment& segment, Phase phase
   to.times[phase] += product;
   to.times[Phase::tp] += waited;
   wait_for(segment.collective, waited, collective, to);
+  send(segment.collective, 1, to);
 }
 
 // Equation (21): c - 1 steps beside a transfer, and the last one alone.
@@ -128,12 +158,17 @@ void UnitPricer::add_ring(const workloads::RingSegment& segment, Phase phase, Pa
   to.times[phase] += steps * attention;
   to.times[Phase::cp] += total - steps * attention;
   wait_for(block, total - steps * attention, transfer, to);
+  send(block, steps - 1, to);
 }
 
 void UnitPricer::wait_for(const Communication& what, double waited_s, double all_s, PassCost& to) {
   const Fidelity fidelity = system_.simulation.collectives;
   if (waited_s <= 0 || fidelity == Fidelity::closed || (fidelity == Fidelity::automatic && what.group == GroupKind::tp)) return;
   to.calls.ports.add(prices_.times(what, to.stage).ports, waited_s / all_s);
+}
+
+void UnitPricer::send(const Communication& what, double times, PassCost& to) {
+  if (!prices_.stages_at_nics().empty()) to.nic_s += times * prices_.times(what, to.stage).ports.nic_s;
 }
 
 // Micro-batches that get different tokens follow one another and count with their mean.
@@ -160,7 +195,10 @@ void UnitPricer::add_experts(const workloads::RoutedExperts& what, Phase phase, 
   const workloads::ExpertCalls& calls = experts_->layer().calls(what.pass, 0, to.layer, 0);
   const double all = experts_->seconds(calls.dispatch, to.stage) + experts_->seconds(calls.combine, to.stage);
   for (const std::vector<Communication>* way : {&calls.dispatch, &calls.combine}) {
-    for (const Communication& call : *way) wait_for(call, waited, all, to);
+    for (const Communication& call : *way) {
+      wait_for(call, waited, all, to);
+      send(call, workload_.experts.chunks_of(to.layer), to);
+    }
   }
 }
 

@@ -29,7 +29,13 @@ struct UnitCost {
   double copy_alone_s = 0;                                  // the same while other stages leave the link to the host to it
   WaitedCalls forward_calls, backward_calls, weight_calls, whole_calls;
   PortTimes copy_ports;
+  double nic_s = 0;  // of all passes where stages share NICs: for how long its calls are there, waited for or not
+
+  [[nodiscard]] bool takes_as_long_as(const UnitCost& other) const;
 };
+
+// So far (0 to 1) on the way from one price of a unit to another; its copies as at the end.
+[[nodiscard]] UnitCost between(const UnitCost& from, const UnitCost& to, double part);
 
 class UnitPricer {
  public:
@@ -48,6 +54,7 @@ class UnitPricer {
     int stage, layer;
     PhaseTimes& times;
     WaitedCalls& calls;
+    double& nic_s;
     std::vector<PieceTimes>* pieces = nullptr;  // null: no pair interleaves this pass
     bool in_dense = false;                      // its last piece is none of experts
   };
@@ -59,6 +66,8 @@ class UnitPricer {
   void add_experts(const workloads::RoutedExperts& what, Phase phase, PassCost& to);
   // Of a call that is waited for so long, of the seconds it takes: what it puts on the ports.
   void wait_for(const workloads::Communication& what, double waited_s, double all_s, PassCost& to);
+  // So many of a call, waited for or not.
+  void send(const workloads::Communication& what, double times, PassCost& to);
   [[nodiscard]] double seconds(const workloads::ComputeSegment& segment, int stage);
   [[nodiscard]] double paired_s(const workloads::Operator& product) const;  // beside a collective
   [[nodiscard]] double seconds(const workloads::Communication& what, int stage) { return prices_.seconds(what, stage); }

@@ -20,6 +20,7 @@ struct Workspace {
   const PipelineFormula& formula(const workloads::Workload& workload, const workloads::Compiled& compiled);
   [[nodiscard]] std::size_t steps_held() const { return steps_held_; }  // of those orders
 
+  std::vector<UnitCost> costs;  // of units whose calls other stages leave NICs to now and then
   std::vector<UnitTerms> units;
   std::vector<const UnitTerms*> order;
   std::vector<ChunkTerms> chunks;

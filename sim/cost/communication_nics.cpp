@@ -34,7 +34,8 @@ void CommunicationModel::set_network_share(CallPrice& price, GroupKind kind, dou
 
 void CommunicationModel::set_network_share(CallPrice& price, const Busiest& users, double factor) const {
   price.inter_bytes_per_s = network_share(users.all, factor);
-  price.inter_alone_bytes_per_s = network_share(users.of_a_stage, factor);
+  // Trunks, too, have so many times less to carry.
+  price.inter_alone_bytes_per_s = network_share(users.of_a_stage, factor * users.all / users.of_a_stage);
   price.nic_messages = users.all;
 }
 
@@ -115,29 +116,39 @@ CommunicationModel::Busiest CommunicationModel::busiest_nic(const NicUsers& all)
   return most.all > 0 ? most : Busiest{even, even};
 }
 
-// Of the way of a NIC on which most of all meet whom the stage's own meet.
+// Of the way of a NIC on which most of all meet whom the stage's own meet: when replicas communicate, or where those share none, in the
+// first kind of the units' own groups that do.
 std::vector<double> CommunicationModel::users_by_stage(bool host) const {
   const int stages = stages_;
   if (stages == 1) return {};
-  NicUsers users;
-  for (int rank = 0; host && rank < grid_.size(); ++rank) ++users[{node_of(rank), grid_.coordinates(rank).pp}];
-  if (!host) users = users_of_nics(GroupKind::dp_cp);
-  std::map<int, int> of_place;
-  for (const auto& [place, number] : users) of_place[place.first] += number;
-  std::vector<double> all;
-  bool share = false;
-  for (int stage = 0; stage < stages; ++stage) {
-    int busiest = -1;
-    for (const auto& [place, number] : users) {
-      if (place.second == stage && (busiest < 0 || of_place[place.first] > of_place[busiest])) busiest = place.first;
+  const auto shared = [&](const NicUsers& users) {
+    std::map<int, int> of_place;
+    for (const auto& [place, number] : users) of_place[place.first] += number;
+    std::vector<double> all;
+    bool share = false;
+    for (int stage = 0; stage < stages; ++stage) {
+      int busiest = -1;
+      for (const auto& [place, number] : users) {
+        if (place.second == stage && (busiest < 0 || of_place[place.first] > of_place[busiest])) busiest = place.first;
+      }
+      for (int other = 0; other < stages; ++other) {
+        const auto found = users.find({busiest, other});
+        all.push_back(found == users.end() ? 0 : found->second);
+        share = share || (other != stage && all.back() > 0);
+      }
     }
-    for (int other = 0; other < stages; ++other) {
-      const auto found = users.find({busiest, other});
-      all.push_back(found == users.end() ? 0 : found->second);
-      share = share || (other != stage && all.back() > 0);
-    }
+    return share ? all : std::vector<double>{};
+  };
+  if (host) {
+    NicUsers on_hosts;
+    for (int rank = 0; rank < grid_.size(); ++rank) ++on_hosts[{node_of(rank), grid_.coordinates(rank).pp}];
+    return shared(on_hosts);
   }
-  return share ? all : std::vector<double>{};
+  for (const GroupKind kind : {GroupKind::dp_cp, GroupKind::tp, GroupKind::cp, GroupKind::ep}) {
+    std::vector<double> users = shared(users_of_nics(kind));
+    if (!users.empty()) return users;
+  }
+  return {};
 }
 
 }  // namespace rehearse::sim

@@ -33,6 +33,7 @@ std::size_t PriceBook::Hash::operator()(const Call& call) const {
 }
 
 const PriceBook::Times& PriceBook::times(CollectiveKind kind, GroupKind group, double bytes, int stage, bool alone) {
+  alone = alone || leaves(group);
   const auto [it, added] = known_.try_emplace({kind, group, place(stage), false, bytes, alone});
   if (added) {
     const Communication what{"", kind, group, bytes, workloads::Pass::forward};
@@ -75,7 +76,7 @@ const std::vector<int>& PriceBook::leaders(GroupKind group, int stage) {
 }
 
 PriceBook::Times PriceBook::times(const Communication& what, int stage) {
-  if (what.exchange) return slowest(what, stage);
+  if (what.exchange) return slowest(what, stage, leaves(what.group));
   return times(what.kind, what.group, what.bytes, stage);
 }
 

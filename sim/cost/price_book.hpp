@@ -38,6 +38,9 @@ class PriceBook {
 
   // All must outlive it. `shared`: calls that plans with the same model and the same grid have in common.
   PriceBook(const CommunicationModel& model, const workloads::RankGrid& grid, int stages, Calls* shared = nullptr);
+  // The same calls while other stages leave NICs and host memories to each, but those of `crowded`, which take their price whoever is at
+  // work. `book` must outlive it.
+  [[nodiscard]] static PriceBook alone(PriceBook& book, std::optional<workloads::GroupKind> crowded) { return {book, crowded}; }
   PriceBook(const PriceBook&) = delete;
   PriceBook& operator=(const PriceBook&) = delete;
 
@@ -67,6 +70,10 @@ class PriceBook {
   }
 
  private:
+  PriceBook(PriceBook& book, std::optional<workloads::GroupKind> crowded)
+      : model_(book.model_), grid_(book.grid_), places_(book.places_), known_(book.known_), alone_(true), crowded_(crowded) {}
+  [[nodiscard]] bool leaves(workloads::GroupKind group) const { return alone_ && group != crowded_; }
+
   [[nodiscard]] int first_rank(int stage) const { return grid_.rank({0, 0, 0, stage}); }
   [[nodiscard]] Times slowest(const workloads::Communication& what, int stage, bool alone = false);
   [[nodiscard]] Times slowest_hop(double bytes, int stage) const;
@@ -79,6 +86,8 @@ class PriceBook {
   std::map<std::pair<workloads::GroupKind, int>, std::vector<int>> leaders_;
   Calls own_;
   Calls& known_;
+  bool alone_ = false;
+  std::optional<workloads::GroupKind> crowded_;
   std::map<std::tuple<int, double, double, double, double, double>, double> updates_;
   std::optional<std::vector<double>> stages_at_hosts_;
 };
