@@ -11,7 +11,15 @@ bool is_attention_backward(const workloads::Operator& op) {
 }
 
 // Keys of a block of FlashAttention-2's backward (csrc/flash_attn/src/flash_bwd_launch_template.h): 128 up to heads of 128, 64 above.
-double keys_of_block(std::int64_t head_dim) { return head_dim <= 128 ? 128 : 64; }
+// Where a block may have less shared memory than these take (144 KiB: A10, A40, L4, L40S, GeForce), half of that in kernels for heads of
+// 128 and of 256.
+double keys_of_block(const Gpu& gpu, std::int64_t head_dim) {
+  constexpr double needed_bytes = 144 * 1024;
+  const bool halves = gpu.shared_memory_bytes < needed_bytes;
+  if (head_dim <= 96) return 128;
+  if (head_dim <= 128) return halves ? 64 : 128;
+  return head_dim > 192 && halves ? 32 : 64;
+}
 
 double sequences(const workloads::Operator& op) { return static_cast<double>(op.batch * op.heads); }
 
@@ -23,7 +31,7 @@ double walkers(const Gpu& gpu, const workloads::Operator& op) { return std::ceil
 // over those that each walks over. Heads that do not divide the multiprocessors leave most of those idle while the last walk.
 // Keys outside a window are walked over too; gathered over context parallelism there are more of them than queries.
 double second_generation_share(const Gpu& gpu, const workloads::Operator& op) {
-  const double blocks = std::ceil(static_cast<double>(std::max(op.query, op.key)) / keys_of_block(op.head_dim));
+  const double blocks = std::ceil(static_cast<double>(std::max(op.query, op.key)) / keys_of_block(gpu, op.head_dim));
   const double walking = std::min(walkers(gpu, op), blocks);
   const double turns = std::ceil(sequences(op) * blocks / gpu.multiprocessors);
   return std::min(1.0, turns / (std::ceil(sequences(op) * walking / gpu.multiprocessors) * std::ceil(blocks / walking)));

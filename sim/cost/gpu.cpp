@@ -158,6 +158,9 @@ const Keys<Gpu>& gpu_keys() {
       K("multiprocessors", &Gpu::multiprocessors, config::whole(1, 1024),
         "Whose number FlashAttention-2's deterministic backward goes by (deterministic of a stack).")
           .otherwise("132"),
+      K("shared_memory", &Gpu::shared_memory_bytes, config::quantity(Dimension::bytes, 1024),
+        "That a block of a kernel may have: how many keys a block of FlashAttention-2's backward has.")
+          .otherwise("227 KiB"),
       K(
           "deterministic_attention", deterministic_share_keys().shape(),
           [](const Node& node, Gpu& gpu) {

@@ -58,7 +58,8 @@ struct Gpu {
   // TFLOP/s, causal, 2 x 8,192 tokens, 16 heads of 128 (Dao-AILab/flash-attention, pull request 1893). Of cuDNN's on Hopper no figure was
   // found (assumption: as that).
   std::map<int, double> deterministic_attention{{128, 0.63}};
-  double multiprocessors = 132;  // the default is H100's
+  double multiprocessors = 132;               // the default is H100's
+  double shared_memory_bytes = 227 * 1024.0;  // that a block of a kernel may have; the default is H100's
   // At which its driver takes memory back from PyTorch's allocator and hands it out again, of one process (sim/memory/allocator_time.hpp).
   // Fitted to the four steps of nanotron's sweep on H100 (fitted half) that do so: 1.5 to 2 ms for each GiB and rank. No benchmark by size
   // was found; GPUs of other vendors as well (assumption).

@@ -59,6 +59,19 @@ TEST(DeterministicAttention, WalksOverAllKeys) {
   expect_same(deterministic_share(of_multiprocessors(10), 2, windowed), 4.0 / 8);
 }
 
+// 4 heads over 10 multiprocessors are three walkers each, of which two multiprocessors have two. 1,280 keys are 10 blocks of 128, 20 of 64
+// or 40 of 32: each walks over 4, 7 or 14 of them, twice over; with a walker for each block they are 4, 8 or 16 turns.
+TEST(DeterministicAttention, HasSmallerBlocksWhereSharedMemoryIsShort) {
+  Gpu short_of_it = of_multiprocessors(10);
+  short_of_it.shared_memory_bytes = 99 * 1024;
+  const auto share = [](const Gpu& gpu, std::int64_t head_dim) { return deterministic_share(gpu, 2, backward(1, 4, 1280, head_dim)); };
+  for (const std::int64_t head_dim : {64, 96, 192}) expect_same(share(short_of_it, head_dim), share(of_multiprocessors(10), head_dim));
+  expect_same(share(short_of_it, 128), 8.0 / (2 * 7));
+  expect_same(share(short_of_it, 256), 16.0 / (2 * 14));
+  expect_same(share(of_multiprocessors(10), 128), 4.0 / (2 * 4));
+  expect_same(share(of_multiprocessors(10), 256), 8.0 / (2 * 7));
+}
+
 // Two gradients of queries in fp32 more, each written and read.
 TEST(DeterministicAttention, AddsUpAGradientOfEachWalker) {
   expect_same(deterministic_bytes(of_multiprocessors(10), 2, backward(1, 4, 1280, 64)), 2 * 2 * 4.0 * 4 * 1280 * 64);
