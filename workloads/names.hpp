@@ -24,7 +24,8 @@ inline const Names<GatheredAgain> gathered_again{
     {"none", GatheredAgain::none}, {"adapters", GatheredAgain::adapters}, {"all", GatheredAgain::all}};
 inline const Names<Scaling> scalings{{"delayed", Scaling::delayed},     {"tensorwise", Scaling::tensorwise},
                                      {"rowwise", Scaling::rowwise},     {"rowwise_with_gw_hp", Scaling::rowwise_with_gw_hp},
-                                     {"blockwise", Scaling::blockwise}, {"mxfp8", Scaling::mxfp8}};
+                                     {"blockwise", Scaling::blockwise}, {"mxfp8", Scaling::mxfp8},
+                                     {"nvfp4", Scaling::nvfp4}};
 inline const Names<GraphScope> graph_scopes{{"attn", GraphScope::attn},
                                             {"mlp", GraphScope::mlp},
                                             {"mamba", GraphScope::mamba},

@@ -129,6 +129,8 @@ struct LayerShape {
 };
 // MTP modules count on after the last layer.
 [[nodiscard]] LayerShape shape_of(const Model& model, int layer);
+// What the programs of wide layers are made of.
+[[nodiscard]] Workload of_wide_layers(const Workload& workload);
 
 // What a step does once with all that this GPU holds, however the optimizer is shared out.
 struct HeldParameters {

@@ -43,8 +43,8 @@ struct Batch {
 // How products in 8 bits get their scales, by the names of Megatron-Core's --fp8-recipe and of torchao's recipes: one of a tensor from
 // steps before, or from the tensor itself, whose largest value is looked for first; one for each row of what a product sums along, which
 // rowwise_with_gw_hp leaves out of weight gradients: their products stay in 16 bits; one for each 128 values, or (OCP's MX formats) for
-// each 32.
-enum class Scaling : std::uint8_t { delayed, tensorwise, rowwise, rowwise_with_gw_hp, blockwise, mxfp8 };
+// each 32. In 4 bits, nvfp4: one for each 16 values and one of the tensor itself (Transformer Engine's NVFP4BlockScaling).
+enum class Scaling : std::uint8_t { delayed, tensorwise, rowwise, rowwise_with_gw_hp, blockwise, mxfp8, nvfp4 };
 [[nodiscard]] constexpr bool by_rows(Scaling recipe) { return recipe == Scaling::rowwise || recipe == Scaling::rowwise_with_gw_hp; }
 
 struct Precision {
@@ -56,11 +56,24 @@ struct Precision {
   std::optional<DType> attention = std::nullopt;     // of core attention; none: as compute, but in 16 bits where that has fewer
   std::optional<DType> param_gather = std::nullopt;  // in which replicas keep and gather the weights of layers; none: as weights
   Scaling recipe = Scaling::delayed;
+  std::uint8_t bf16_at_start = 0, bf16_at_end = 0;       // layers at either end whose products are in bf16
   std::optional<DType> head = std::nullopt;              // of the head's products; none: as compute, but in 16 bits where that has fewer
   std::optional<DType> activation_input = std::nullopt;  // in which an MLP keeps what its activation function reads; none: as it is
   std::optional<DType> experts = std::nullopt;           // of the products of routed experts; none: as compute
   [[nodiscard]] DType of_experts() const { return experts.value_or(compute); }
   [[nodiscard]] bool in_fp8() const { return compute == DType::fp8 || experts == DType::fp8; }  // some products of layers
+  [[nodiscard]] bool in_fp4() const { return compute == DType::fp4 || experts == DType::fp4; }
+  // Whether this one of so many layers is one of those; multi-token prediction is not.
+  [[nodiscard]] bool wide(int layer, int layers) const {
+    return layer < bf16_at_start || (layer < layers && layer >= layers - bf16_at_end);
+  }
+  [[nodiscard]] Precision of_wide_layers() const {
+    Precision wide = *this;
+    wide.compute = DType::bf16;
+    wide.experts.reset();
+    wide.recipe = Scaling::delayed;
+    return wide;
+  }
 };
 
 enum class Attention { flash, unfused };
@@ -306,6 +319,7 @@ struct KernelFusions {
   bool fused_casts = false;    // norms and gated activations write the 8 bits that the next product reads, or the one before in backward
   bool transposes_frozen = false;                         // frozen weights in 8 bits are transposed anew for every product of backward
   GroupedKernel grouped_kernel = GroupedKernel::library;  // of its products of all experts at once
+  bool any_order = false;  // 8 bits by one scale: products read both operands as they lie, and no copy is transposed (the GPU's)
 };
 
 // What of a layer is replayed as a CUDA graph, by the names of Megatron-Core's --cuda-graph-scope: attention with its norm and

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -85,20 +86,22 @@ BlockProgram with_casts(const Workload& workload, bool recomputed, BlockProgram 
 class LayerPrograms {
  public:
   LayerPrograms(const Workload& workload, const ReplicaSync& sync, const Cutter& cutter)
-      : workload_(workload), sync_(sync), cutter_(cutter) {}
-  std::shared_ptr<const UnitProgram> get(bool recomputed, const LayerShape& shape, bool offloaded) {
+      : workload_(workload), sync_(sync), cutter_(cutter) {
+    if (workload.precision.bf16_at_start + workload.precision.bf16_at_end > 0) wide_ = of_wide_layers(workload);
+  }
+  std::shared_ptr<const UnitProgram> get(bool recomputed, const LayerShape& shape, bool wide, bool offloaded) {
     const auto& [kind, reach] = shape;
-    auto& program = programs_[{recomputed, shape, offloaded}];
+    const Workload& own = wide ? *wide_ : workload_;
+    auto& program = programs_[{recomputed, shape, wide, offloaded}];
     if (program) return program;
-    const bool casts_again = recomputed || workload_.recompute.every_second_product();
-    UnitProgram made = cutter_.unit(
-        with_exchange(workload_, sync_, with_casts(workload_, casts_again, layer_program(workload_, recomputed, kind, reach))));
+    const bool casts_again = recomputed || own.recompute.every_second_product();
+    UnitProgram made = cutter_.unit(with_exchange(own, sync_, with_casts(own, casts_again, layer_program(own, recomputed, kind, reach))));
     made.layer_parameters = base_parameters(made);
-    made.tensors = layer_tensors(workload_, shape);
+    made.tensors = layer_tensors(own, shape);
     if (offloaded) {
-      const double share = workload_.offload_share;
-      made.offloaded_bytes = share * layer_activation_bytes(workload_, recomputed, kind, reach);
-      if (kind == LayerKind::experts) made.offloaded_per_pair = share * received_activation_bytes(workload_, recomputed);
+      const double share = own.offload_share;
+      made.offloaded_bytes = share * layer_activation_bytes(own, recomputed, kind, reach);
+      if (kind == LayerKind::experts) made.offloaded_per_pair = share * received_activation_bytes(own, recomputed);
     }
     program = std::make_shared<const UnitProgram>(std::move(made));
     return program;
@@ -106,9 +109,10 @@ class LayerPrograms {
 
  private:
   const Workload& workload_;
+  std::optional<Workload> wide_;  // where there are such layers
   const ReplicaSync& sync_;
   const Cutter& cutter_;
-  std::map<std::tuple<bool, LayerShape, bool>, std::shared_ptr<const UnitProgram>> programs_;
+  std::map<std::tuple<bool, LayerShape, bool, bool>, std::shared_ptr<const UnitProgram>> programs_;
 };
 
 // What is left of a GPU's share of layers, chunk after chunk, that are recomputed in full, and that are offloaded.
@@ -127,9 +131,11 @@ struct LayersLeft {
 void add_layers(const Workload& workload, const Chunk& chunk, LayersLeft& left, LayerPrograms& programs, std::vector<Unit>& units) {
   for (int layer = chunk.first_layer; layer < chunk.first_layer + chunk.layers; ++layer) {
     const bool recomputed = left.full-- > 0, offloaded = left.offloaded-- > 0;
+    const bool wide = workload.precision.wide(layer, workload.model.layers);
     const LayerShape shape = shape_of(workload.model, layer);
-    units.push_back({programs.get(recomputed, shape, offloaded), "layer " + std::to_string(layer), layer, UnitKind::layer, recomputed,
+    units.push_back({programs.get(recomputed, shape, wide, offloaded), "layer " + std::to_string(layer), layer, UnitKind::layer, recomputed,
                      shape.kind, shape.reach});
+    units.back().wide = wide;
   }
 }
 

@@ -25,6 +25,7 @@ struct Unit {
   LayerKind layer_kind = LayerKind::dense;
   Reach reach = Reach::sequence;
   int program_number = 0;  // among the distinct programs of the plan
+  bool wide = false;       // its products are in bf16 where others' are in 8 or 4 bits
 };
 
 // Of a unit or a stage on one GPU, before ZeRO.

@@ -32,10 +32,10 @@ class Sizes {
   [[nodiscard]] UnitMemory layers(const Unit& unit) const {
     const bool recomputed = unit.recomputed;
     const LayerKind kind = unit.layer_kind;
-    Workload nothing_dropped = workload_;
+    Workload nothing_dropped = unit.wide ? of_wide_layers(workload_) : workload_;
+    const double kept = layer_activation_bytes(nothing_dropped, recomputed, kind, unit.reach);
     nothing_dropped.recompute = {};
     nothing_dropped.precision.activation_input.reset();
-    const double kept = layer_activation_bytes(workload_, recomputed, kind, unit.reach);
     const double dropped = layer_activation_bytes(nothing_dropped, false, kind, unit.reach) - kept;
     UnitMemory memory;
     // The copies of its weights that autocast makes are kept with the products that read them.

@@ -161,6 +161,8 @@ const Keys<Gpu>& gpu_keys() {
       K("shared_memory", &Gpu::shared_memory_bytes, config::quantity(Dimension::bytes, 1024),
         "That a block of a kernel may have: how many keys a block of FlashAttention-2's backward has.")
           .otherwise("227 KiB"),
+      K("any_order", &Gpu::any_order, config::truth(),
+        "Products in 8 bits read both operands by rows or by columns: casts with one scale make no transposed copy."),
       K(
           "deterministic_attention", deterministic_share_keys().shape(),
           [](const Node& node, Gpu& gpu) {

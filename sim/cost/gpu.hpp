@@ -38,6 +38,7 @@ struct Gpu {
   std::string name;
   std::string vendor = "nvidia";                        // GPUs of two have no way from memory to memory but through their hosts
   bool by_data_sheet = false;                           // without lines of its own: `cost` is what calibrated GPUs have in common
+  bool any_order = false;                               // products in 8 bits read both operands by rows or by columns
   std::map<workloads::DType, double> peak_flops_per_s;  // dense
   double memory_bytes = 0;
   // Of them, what the driver keeps for itself. PyTorch's out-of-memory messages on an 80 GiB A100: "79.35 GiB total capacity".

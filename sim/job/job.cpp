@@ -36,12 +36,18 @@ void settle_gradients(Job& job) {
   types.gradients = as_weights ? types.weights : workloads::DType::fp32;
 }
 
-// Where the job leaves open how products in 8 bits get their scales: as its stack does. Of experts alone there is no such habit.
+// Where the job leaves open how products in 8 bits get their scales: as its stack does; of experts alone there is no such habit. Products
+// in 4 bits are NVFP4's on NVIDIA's GPUs.
 void settle_recipe(Job& job) {
   const auto precision = job.given.find("precision");
   if (precision && precision->is_map() && precision->find("recipe")) return;
   workloads::Precision& types = job.workload.precision;
-  types.recipe = types.compute == workloads::DType::fp8 ? job.system.software.fp8_recipe : workloads::Scaling::delayed;
+  if (types.compute == workloads::DType::fp8) {
+    types.recipe = job.system.software.fp8_recipe;
+  } else {
+    const bool nvfp4 = types.in_fp4() && !types.in_fp8() && job.system.gpu.vendor == "nvidia";
+    types.recipe = nvfp4 ? workloads::Scaling::nvfp4 : workloads::Scaling::delayed;
+  }
 }
 
 // What the job's stack does by habit.
@@ -62,6 +68,7 @@ void take_habits(Job& job) {
   job.workload.parallel.whole_messages = job.system.software.whole_messages;
   // A graph holds no kernels whose sizes the host has to know: the experts' MLP is one fused kernel there.
   workloads::KernelFusions& fusions = job.workload.fusions;
+  fusions.any_order = job.system.gpu.any_order && fusions.casts_weights;
   if (!job.system.software.replays_graphs) return;
   fusions.gate_bias_copies = fusions.bias_copies = fusions.clamp_copies = {};
   fusions.fills_blocks = false;

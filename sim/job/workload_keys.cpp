@@ -66,6 +66,16 @@ Precision precision_of(DType type) {
   return {type, weights, DType::fp32, DType::fp32, DType::fp32};
 }
 
+Key<Precision> wide_layers_key(const char* name, std::uint8_t Precision::*layers, const char* what) {
+  const auto form = whole(0, 255);
+  const auto write = [=](const Precision& precision) { return Node::scalar(std::to_string(precision.*layers)); };
+  return Key<Precision>(
+             name, form.shape,
+             [=](const Node& node, Precision& precision) { precision.*layers = static_cast<std::uint8_t>(form.read(node)); }, write, what)
+      .otherwise("0")
+      .written_if([=](const Precision& precision) { return precision.*layers > 0; });
+}
+
 const Keys<Precision>& precision_keys() {
   using K = Key<Precision>;
   static const Keys<Precision> keys{
@@ -82,15 +92,22 @@ const Keys<Precision>& precision_keys() {
         "Of the layers' weights as they are gathered by data-parallel ranks, and without zero3 as they are kept.")
           .otherwise("as weights"),
       K("recipe", &Precision::recipe, choice(workloads::scalings),
-        "Scales of products in fp8, by the names of Megatron-Core's --fp8-recipe and torchao's recipes: what casts read and write.")
-          .otherwise("as the stack's fp8_recipe")
-          .written_if([](const Precision& precision) { return precision.recipe != workloads::Scaling::delayed || precision.in_fp8(); }),
+        "Scales of products in fp8, by the names of Megatron-Core's --fp8-recipe and torchao's recipes, and of fp4: what casts read and "
+        "write.")
+          .otherwise("as the stack's fp8_recipe; of fp4 on NVIDIA's GPUs nvfp4")
+          .written_if([](const Precision& precision) {
+            return precision.recipe != workloads::Scaling::delayed || precision.in_fp8() || precision.in_fp4();
+          }),
       K("head", &Precision::head, choice(workloads::dtypes), "Of the products of the head.")
           .otherwise("as compute, bf16 where that is fp8 or fp4"),
       K("activation_input", &Precision::activation_input, choice(workloads::dtypes),
         "In which MLPs with a gate keep the input of their activation function (Megatron-Core's --activation-func-fp8-input-store).")
           .otherwise("as it is computed"),
       K("experts", &Precision::experts, choice(workloads::dtypes), "Of the products of routed experts.").otherwise("as compute"),
+      wide_layers_key("bf16_at_start", &Precision::bf16_at_start,
+                      "So many first layers have their products in bf16 (Megatron-Core's --num-layers-at-start-in-bf16)."),
+      wide_layers_key("bf16_at_end", &Precision::bf16_at_end,
+                      "So many last layers have their products in bf16 (Megatron-Core's --num-layers-at-end-in-bf16)."),
   };
   return keys;
 }

@@ -338,6 +338,7 @@ std::vector<Section> attention_sections(const Workload& workload, const Shard& s
              workload.fusions.separate_qkv ? 3 : 1,
              qkv_adapters(workload, shard),
              norm_casts(workload, shard)};
+  qkv.input_found = norm_finds(workload, shard);
   qkv.input_beside = true;
   qkv.gradient_beside = workload.model.positions == Positions::rope;
   Linear projection{"attention_projection", shard.tokens, shard.hidden, shard.query_width, bias, 1, projection_adapters(workload, shard)};

@@ -6,6 +6,9 @@ bool is_narrow(DType type) { return type == DType::fp8 || type == DType::fp4; }
 
 namespace {
 
+// Scales of blocks and of rows belong to a direction: both copies are cast from 16 bits, and none is a transpose of the other.
+bool by_blocks(Scaling recipe) { return recipe == Scaling::blockwise || recipe == Scaling::mxfp8 || recipe == Scaling::nvfp4; }
+
 // Scales that are found from the values, by a stack that does not cast weights once a step: torchao, whose module casts in forward and in
 // backward (torchao/float8/float8_linear.py; the traffic as in its own testing/training/roofline_utils.py).
 bool casts_each_pass(const Workload& workload, DType type) {
@@ -13,31 +16,34 @@ bool casts_each_pass(const Workload& workload, DType type) {
 }
 bool gathered_narrow(const Workload& workload, DType type) { return workload.precision.param_gather == type; }
 
-// Bytes of scales beside each value of 8 bits: fp32 for 128, or E8M0 for 32.
-double scale_bytes(Scaling recipe) {
-  constexpr double fp32 = 4, values_of_block = 128, values_of_mx = 32;
+// Bytes of scales beside each value: fp32 for 128, E8M0 for 32, or of 4 bits E4M3 for 16.
+double scale_bytes(Scaling recipe, DType type) {
+  constexpr double fp32 = 4, values_of_block = 128, values_of_mx = 32, values_of_nv = 16;
+  if (type == DType::fp4 && by_blocks(recipe)) return 1 / values_of_nv;
   return recipe == Scaling::blockwise ? fp32 / values_of_block : recipe == Scaling::mxfp8 ? 1 / values_of_mx : 0;
 }
 
-// Scales of blocks and of rows belong to a direction: both copies are cast from 16 bits, and none is a transpose of the other.
-bool by_blocks(Scaling recipe) { return recipe == Scaling::blockwise || recipe == Scaling::mxfp8; }
+// A tensor's own scale, or in 4 bits one above those of its blocks: its largest value is looked for first.
+bool looks_first(Scaling recipe, DType type) { return recipe == Scaling::tensorwise || (type == DType::fp4 && by_blocks(recipe)); }
 
 // Scales by row (torchao/testing/training/roofline_utils.py): in the one direction a read and a write in 8 bits, in the other the transpose
 // in 16 bits, which the same kernel writes, and a second that reads it. Nothing of the other where the weight gradient's product has 16
 // bits. A compiler has the kernel before write the first.
 void add_cast_by_rows(std::vector<Item>& items, const LinearKind& kind, const std::string& name, Pass pass, double elements, bool beside) {
-  const double narrow = bytes_of(kind.type), first = (kind.compiled && beside ? 0 : kind.element) + narrow;
+  const double narrow = bytes_of(kind.type), first = (beside ? 0 : kind.element) + narrow;
   const bool both = !kind.frozen && kind.recipe == Scaling::rowwise;
   items.emplace_back(memory_bound(name + " cast", elements * (first + (both ? 2 * kind.element + narrow : 0)), pass, both ? 2 : 1));
 }
 
 }  // namespace
 
+bool lies_as_read(const Workload& workload, Scaling recipe) { return workload.fusions.any_order && !by_blocks(recipe) && !by_rows(recipe); }
+
 // What comes in 8 bits has one order, and `_scaled_mm` reads its second matrix by columns (torchao's preprocess_addmm).
 bool transposes_weights(const Workload& workload, DType type) {
   const bool gathered = casts_each_pass(workload, type) && gathered_narrow(workload, type);
   return (gathered && workload.precision.recipe == Scaling::tensorwise) ||
-         (workload.fusions.transposes_frozen && keeps_frozen(workload, type));
+         (workload.fusions.transposes_frozen && keeps_frozen(workload, type) && !lies_as_read(workload, workload.precision.recipe));
 }
 
 // torchao saves what it is given (save_for_backward of input_hp in torchao/float8/float8_linear.py; mx_mm and the grouped products of
@@ -51,6 +57,14 @@ bool keeps_casts(const Workload& workload, DType type) {
   return workload.fusions.compiled && recipe == Scaling::tensorwise;
 }
 
+// Of a weight that is cast once a step: read as it is kept, in Transformer Engine's NVFP4 without a transform.
+double weight_cast_bytes(const Workload& workload, DType type) {
+  if (!is_narrow(type) || keeps_frozen(workload, type)) return 0;
+  const Scaling recipe = workload.precision.recipe;
+  const double written = (lies_as_read(workload, recipe) ? 1 : 2) * (bytes_of(type) + scale_bytes(recipe, type));
+  return (looks_first(recipe, type) ? 2 : 1) * bytes_of(workload.precision.weights) + written;
+}
+
 double recast_bytes(const Workload& workload, DType type) {
   const bool come_cast = gathered_narrow(workload, type) || keeps_frozen(workload, type);
   return casts_each_pass(workload, type) && !come_cast ? product_weight_bytes(workload) : 0;
@@ -60,24 +74,29 @@ double recast_bytes(const Workload& workload, DType type) {
 bool gathers_narrow(const LinearKind& kind) { return is_narrow(kind.type) && !by_rows(kind.recipe); }
 
 double written_by_cast(const LinearKind& kind, bool transposed) {
-  const bool both = !kind.frozen && (transposed || by_blocks(kind.recipe));
-  return (both ? 2 : 1) * (bytes_of(kind.type) + scale_bytes(kind.recipe));
+  const bool both = !kind.frozen && ((transposed && !kind.any_order) || by_blocks(kind.recipe));
+  return (both ? 2 : 1) * (bytes_of(kind.type) + scale_bytes(kind.recipe, kind.type));
 }
 
 // 8- and 4-bit layers: read in 16 bits (twice where the scale is the tensor's own), written as is for one product and transposed for the
 // other, that of a weight gradient. What is gathered over tp afterwards is cast where it lies spread, and transposed behind the gather.
-// A compiler has the kernel that makes a tensor find its largest value (Inductor's extract_input_node_reduction_ranges).
+// A compiler has the kernel that makes a tensor find its largest value (Inductor's extract_input_node_reduction_ranges). NVFP4's with a
+// Hadamard transform, of the tensor and of what the transform makes of it, come from one kernel; rows are cast by a second, and columns,
+// behind the transform, by a third (NVFP4Quantizer in transformer_engine/pytorch/csrc/quantizer.cpp, 2.8 to 2.13; one for both since
+// 2.14). Without it one kernel casts both.
 void add_cast(std::vector<Item>& items, const LinearKind& kind, const std::string& name, Pass pass, double elements, bool transposed,
               bool beside) {
   if (!is_narrow(kind.type)) return;
   if (by_rows(kind.recipe)) return add_cast_by_rows(items, kind, name, pass, elements, beside);
-  const bool own = kind.recipe == Scaling::tensorwise, reads_twice = own && !(kind.compiled && beside);
-  items.emplace_back(memory_bound(name + " cast", elements * ((reads_twice ? 2 : 1) * kind.element + written_by_cast(kind, transposed)),
-                                  pass, own ? 2 : 1));
+  const bool own = looks_first(kind.recipe, kind.type), found = own && beside && kind.recipe != Scaling::nvfp4;
+  const int casts = kind.recipe == Scaling::nvfp4 && !kind.frozen ? 2 : 1;
+  items.emplace_back(memory_bound(name + " cast",
+                                  elements * ((own && !found ? casts + 1 : casts) * kind.element + written_by_cast(kind, transposed)), pass,
+                                  own ? casts + 1 : casts));
 }
 
 void add_transpose(std::vector<Item>& items, const LinearKind& kind, const std::string& name, double elements) {
-  if (!gathers_narrow(kind) || by_blocks(kind.recipe) || kind.frozen) return;
+  if (!gathers_narrow(kind) || by_blocks(kind.recipe) || kind.any_order || kind.frozen) return;
   items.emplace_back(memory_bound(name + " transpose", elements * 2 * bytes_of(kind.type), Pass::backward_input));
 }
 
@@ -86,9 +105,9 @@ void add_transpose(std::vector<Item>& items, const LinearKind& kind, const std::
 void add_weight_cast(std::vector<Item>& items, const LinearKind& kind, const Linear& linear, Pass pass) {
   if (kind.recast == 0) return;
   const double weights = static_cast<double>(linear.n * linear.k);
-  const int reads = kind.recipe == Scaling::tensorwise && pass == Pass::forward ? 2 : 1;
+  const int reads = looks_first(kind.recipe, kind.type) && pass == Pass::forward ? 2 : 1;
   const bool transposed = kind.recipe == Scaling::rowwise && pass == Pass::backward_input;
-  const double bytes = weights * ((reads + (transposed ? 2 : 0)) * kind.recast + bytes_of(kind.type) + scale_bytes(kind.recipe));
+  const double bytes = weights * ((reads + (transposed ? 2 : 0)) * kind.recast + bytes_of(kind.type) + scale_bytes(kind.recipe, kind.type));
   items.emplace_back(memory_bound(linear.name + weight_cast, bytes, pass, (reads + (transposed ? 1 : 0)) * linear.products));
 }
 

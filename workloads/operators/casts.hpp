@@ -13,6 +13,10 @@ namespace rehearse::workloads {
 [[nodiscard]] bool transposes_weights(const Workload& workload, DType type);
 // Whether a layer whose products are in this type keeps its input as it multiplied it; else in 16 bits, which backward casts again.
 [[nodiscard]] bool keeps_casts(const Workload& workload, DType type);
+// Of a weight, what its cast once a step reads and writes; 0: it is not cast.
+[[nodiscard]] double weight_cast_bytes(const Workload& workload, DType type);
+// Whether products with this one scale for a tensor read it as it lies.
+[[nodiscard]] bool lies_as_read(const Workload& workload, Scaling recipe);
 // Of a weight that each pass casts anew; 0: none does.
 [[nodiscard]] double recast_bytes(const Workload& workload, DType type);
 
@@ -20,7 +24,7 @@ namespace rehearse::workloads {
 [[nodiscard]] bool gathers_narrow(const LinearKind& kind);
 // Of an element, with its scale; transposed: also for the product of a weight gradient.
 [[nodiscard]] double written_by_cast(const LinearKind& kind, bool transposed);
-// beside: the kernel that makes the tensor can do a part of it, where a compiler fuses.
+// beside: the kernel that makes the tensor does a part of it.
 void add_cast(std::vector<Item>& items, const LinearKind& kind, const std::string& name, Pass pass, double elements, bool transposed,
               bool beside);
 // Behind a gather of what was cast.

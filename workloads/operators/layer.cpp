@@ -167,6 +167,12 @@ LayerShape shape_of(const Model& model, int layer) {
   return {kind, !model.attends(layer) ? Reach::none : model.windowed(layer) ? Reach::window : Reach::sequence};
 }
 
+Workload of_wide_layers(const Workload& workload) {
+  Workload wide = workload;
+  wide.precision = workload.precision.of_wide_layers();
+  return wide;
+}
+
 BlockProgram layer_program(const Workload& workload, bool recomputed, LayerKind kind, Reach reach) {
   const Shard shard = shard_of(workload, reach);
   return with_recomputation(workload, shard, layer_sections(workload, shard, kind, reach), recomputed);

@@ -46,6 +46,7 @@ LinearKind kind_of(const Workload& workload, const Shard& shard, DType type) {
           .frozen = workload.lora.on(),
           .nf4 = workload.lora.on() && workload.lora.nf4,
           .transposes = transposes_weights(workload, type),
+          .any_order = lies_as_read(workload, workload.precision.recipe),
           .recast = recast_bytes(workload, type),
           .keeps_gathered = keeps_gathered,
           .compiled = fusions.compiled,
@@ -138,7 +139,8 @@ void add_input(std::vector<Item>& items, const LinearKind& kind, const Linear& l
   const auto cast = [&] {
     if (!narrow || linear.cast_input) return;
     add_autocast(items, kind, linear, Pass::forward, here);
-    add_cast(items, kind, linear.name, Pass::forward, here, !gathers, linear.input_beside && (before || !gathers));
+    add_cast(items, kind, linear.name, Pass::forward, here, !gathers,
+             linear.input_found || (kind.compiled && linear.input_beside && (before || !gathers)));
   };
   if (before) cast();
   items.insert(items.end(), around.gather_input.begin(), around.gather_input.end());
@@ -152,7 +154,7 @@ void add_gradient(std::vector<Item>& items, const LinearKind& kind, const Linear
   const auto cast = [&] {
     if (linear.cast_gradient) return;
     add_cast(items, kind, linear.name, Pass::backward_input, gathers && before ? elements * around.spread : elements, !gathers,
-             linear.gradient_beside && (before || !gathers));
+             linear.gradient_found || (kind.compiled && linear.gradient_beside && (before || !gathers)));
   };
   if (before) cast();
   items.insert(items.end(), around.gather_gradient.begin(), around.gather_gradient.end());
@@ -232,6 +234,14 @@ double cast_bytes(const Workload& workload, const Shard& shard, bool transposed)
 
 bool may_fuse_casts(const Precision& precision) {
   return precision.in_fp8() && (precision.recipe == Scaling::delayed || precision.recipe == Scaling::mxfp8);
+}
+
+bool may_find_scales(const Precision& precision) {
+  return precision.recipe == Scaling::tensorwise || (precision.in_fp4() && precision.recipe == Scaling::blockwise);
+}
+
+bool finds_scales(const Workload& workload, const Shard& shard) {
+  return workload.fusions.fused_casts && is_narrow(shard.linear) && may_find_scales(workload.precision);
 }
 
 bool fuses_casts(const Workload& workload, const Shard& shard) {

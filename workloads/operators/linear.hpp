@@ -21,6 +21,7 @@ struct LinearKind {
   bool frozen;       // weights have no gradients
   bool nf4;          // and are kept in 4 bits
   bool transposes;   // they come as products of forward read them, and are transposed for each of backward
+  bool any_order;    // products read what has one scale as it lies
   double recast;     // bytes of a weight that each pass casts anew to the product's type; 0: none does
   bool keeps_gathered;
   bool compiled;

@@ -96,6 +96,7 @@ std::vector<Section> mixer_sections(const Workload& workload, const Shard& shard
   const MixerSpec& spec = *workload.model.mixer;
   Linear in{"mixer_in", shard.tokens, mixer_columns(spec) / shard.tp, shard.hidden, false};
   in.cast_input = norm_casts(workload, shard);
+  in.input_found = norm_finds(workload, shard);
   in.input_beside = true;
   const Linear out{"mixer_out", shard.tokens, shard.hidden, std::int64_t{spec.heads} * spec.head_dim / shard.tp, false};
   std::vector<Section> sections{

@@ -55,8 +55,11 @@ std::vector<Section> mlp_sections(const Workload& workload, const Shard& shard) 
   const bool casts = workload.fusions.activation && workload.model.gated() && fuses_casts(workload, shard);
   fc1.cast_input = norm_casts(workload, shard);
   fc1.cast_gradient = casts;
+  fc1.input_found = norm_finds(workload, shard);
+  fc1.gradient_found = workload.fusions.activation && workload.model.gated() && finds_scales(workload, shard);
   fc1.input_beside = fc1.gradient_beside = true;
   Linear fc2{"mlp_fc2", shard.tokens, shard.hidden, shard.ffn, bias, 1, fc2_adapters(workload, shard), casts};
+  fc2.input_found = fc1.gradient_found;
   fc2.input_beside = true;  // its gradient comes from the next layer, which is a graph of its own
   fc2.summed_later = merges_branches(workload, shard);
   const auto mlp = [](Section section) { return part_of(RecomputeModule::mlp, std::move(section)); };

@@ -77,6 +77,10 @@ bool norm_casts(const Workload& workload, const Shard& shard) {
   return (workload.fusions.norm || workload.model.norm == Norm::layernorm) && fuses_casts(workload, shard);
 }
 
+bool norm_finds(const Workload& workload, const Shard& shard) {
+  return (workload.fusions.norm || workload.model.norm == Norm::layernorm) && finds_scales(workload, shard);
+}
+
 // What is gathered over tp behind it is transposed behind the gather.
 Section norm_before(const Workload& workload, const Shard& shard, const std::string& name) {
   return norm(workload, shard, name, norm_casts(workload, shard) ? std::optional(cast_bytes(workload, shard, !shard.sp)) : std::nullopt);

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "workloads/operators/section.hpp"
+#include "workloads/operators/casts.hpp"
 
 namespace rehearse::workloads {
 namespace {
@@ -21,12 +21,6 @@ Operator update_operator(const char* name, double bytes, int kernels) {
   Operator op = memory_bound(name, bytes, Pass::update, kernels);
   op.cls = OperatorClass::optimizer;
   return op;
-}
-
-// Of a weight of products in 8 or 4 bits: read as it is kept and written for one product and transposed for the other.
-double weight_cast_bytes(const Workload& workload, DType products) {
-  if ((products != DType::fp8 && products != DType::fp4) || keeps_frozen(workload, products)) return 0;
-  return bytes_of(workload.precision.weights) + 2 * bytes_of(products);
 }
 
 bool copies_buckets(const Workload& workload) { return workload.fusions.copies_buckets && workload.parallel.dp * workload.parallel.cp > 1; }

@@ -78,6 +78,8 @@ struct Linear {
   bool cast_gradient = false;               // what makes the gradient of y likewise
   bool input_beside = false;                // what makes x is compiled in one graph with this layer, and is no product or attention
   bool gradient_beside = false;             // what makes the gradient of y likewise
+  bool input_found = false;                 // what makes x finds its largest value beside that
+  bool gradient_found = false;              // what makes the gradient of y likewise
   bool summed_later = false;                // row parallel: y is summed over tp with what is added to it
 };
 
@@ -107,12 +109,18 @@ struct Linear {
 // The one before a column-parallel layer, which may cast for it, and whether it does.
 [[nodiscard]] Section norm_before(const Workload& workload, const Shard& shard, const std::string& name);
 [[nodiscard]] bool norm_casts(const Workload& workload, const Shard& shard);
+// Whether it finds the largest value of what that layer casts.
+[[nodiscard]] bool norm_finds(const Workload& workload, const Shard& shard);
 // Bytes that a cast writes of each element of what a linear layer multiplies, for one product or, transposed, for the other as well.
 [[nodiscard]] double cast_bytes(const Workload& workload, const Shard& shard, bool transposed);
 // Whether a stack's norms and activations can write what products in this precision read: 8 bits, by scales that are known before (delayed)
 // or belong to few values (MXFP8).
 [[nodiscard]] bool may_fuse_casts(const Precision& precision);
-// Whether they do.
+// Whether they can find the largest value, by which the cast behind them scales: of tensors, and in 4 bits of blocks and tensors that
+// nothing transforms.
+[[nodiscard]] bool may_find_scales(const Precision& precision);
+// Whether they do, and whether they do this.
+[[nodiscard]] bool finds_scales(const Workload& workload, const Shard& shard);
 [[nodiscard]] bool fuses_casts(const Workload& workload, const Shard& shard);
 
 // What the host issues for rotary embedding that the stack does not fuse.

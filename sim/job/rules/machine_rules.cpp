@@ -145,12 +145,35 @@ const Rule orthogonal{"optimizer.kind",
                         return Refusal{fmt::format("muon's products are in bf16, in which GPU '{}' does not compute", system.gpu.name)};
                       }};
 
-const Rule scales{
-    "precision.recipe",
-    [](const Workload& w, const System&) { return w.precision.recipe == workloads::Scaling::delayed || w.precision.in_fp8(); },
-    [](const Workload&, const System&) {
-      return Refusal{"precision.recipe is of products in fp8", "precision.compute: fp8"};
-    }};
+const Rule scales{"precision.recipe",
+                  [](const Workload& w, const System&) {
+                    const workloads::Scaling recipe = w.precision.recipe;
+                    const bool four = w.precision.in_fp4() && !w.precision.in_fp8();
+                    if (recipe == workloads::Scaling::nvfp4) return four;
+                    return recipe == workloads::Scaling::delayed || w.precision.in_fp8() ||
+                           (four && recipe == workloads::Scaling::blockwise);
+                  },
+                  [](const Workload& w, const System&) {
+                    if (w.precision.recipe == workloads::Scaling::nvfp4)
+                      return Refusal{"precision.recipe nvfp4 is of products in fp4", "precision.compute: fp4"};
+                    return Refusal{"precision.recipe is of products in fp8", "precision.compute: fp8"};
+                  }};
+
+// Layers at the ends that stay in bf16 beside others in fewer bits.
+const Rule wide_ends{"precision",
+                     [](const Workload& w, const System&) {
+                       const workloads::Precision& p = w.precision;
+                       if (p.bf16_at_start + p.bf16_at_end == 0) return true;
+                       return (p.in_fp8() || p.in_fp4()) && p.bf16_at_start + p.bf16_at_end <= w.model.layers;
+                     },
+                     [](const Workload& w, const System&) {
+                       const workloads::Precision& p = w.precision;
+                       if (!p.in_fp8() && !p.in_fp4())
+                         return Refusal{"bf16_at_start and bf16_at_end are of products in fp8 or fp4", "precision.compute: fp8"};
+                       return Refusal{fmt::format("bf16_at_start {} and bf16_at_end {} are more than the {} layers of model '{}'",
+                                                  p.bf16_at_start, p.bf16_at_end, w.model.layers, w.model.name),
+                                      "leave some of them in fewer bits"};
+                     }};
 
 // Transformer Engine's recipes are delayed, tensorwise, blockwise and mxfp8 (Megatron-Core's --fp8-recipe); scales of rows are torchao's,
 // which casts weights in each pass.
@@ -194,7 +217,8 @@ const Rule room_for_states{"optimizer.device",
 // Keys of stacks that would do nothing.
 const Rule fused_casts{"software.fused_casts",
                        [](const Workload& w, const System&) {
-                         return !w.fusions.fused_casts || bytes_of(w.precision.compute) >= 2 || workloads::may_fuse_casts(w.precision);
+                         return !w.fusions.fused_casts || bytes_of(w.precision.compute) >= 2 || workloads::may_fuse_casts(w.precision) ||
+                                workloads::may_find_scales(w.precision);
                        },
                        [](const Workload& w, const System&) {
                          const std::string_view recipe = w.precision.compute == workloads::DType::fp8 ? " by this recipe" : "";
@@ -253,13 +277,13 @@ const Rule host_updates{
 }  // namespace
 
 std::vector<Rule> machine_rules() {
-  return {precision,        attention,        flash_priced,         head,
-          experts_computed, experts_there,    experts_in_few_bits,  narrow_input,
-          narrower_input,   gathers,          gathers_as_computed,  orthogonal,
-          scales,           rows_of_torchao,  gathers_by_tensor,    offloaded,
-          offloaded_share,  offloaded_shards, room_for_activations, room_for_states,
-          fused_casts,      sums_by_block,    loads_whole,          joins_on_gpu,
-          saved_weights,    host_updates};
+  return {precision,        attention,       flash_priced,        head,
+          experts_computed, experts_there,   experts_in_few_bits, narrow_input,
+          narrower_input,   gathers,         gathers_as_computed, orthogonal,
+          scales,           wide_ends,       rows_of_torchao,     gathers_by_tensor,
+          offloaded,        offloaded_share, offloaded_shards,    room_for_activations,
+          room_for_states,  fused_casts,     sums_by_block,       loads_whole,
+          joins_on_gpu,     saved_weights,   host_updates};
 }
 
 }  // namespace rehearse::sim
