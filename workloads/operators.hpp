@@ -174,7 +174,7 @@ struct OptimizerProgram {
 [[nodiscard]] double received_activation_bytes(const Workload& workload, bool recomputed);
 // Those bytes by tensor where nothing is computed again, since backward gives them back on its way through the experts.
 struct PairTensors {
-  double input = 0;    // of the first product
+  double input = 0;    // of the first product, and copies that stay before it
   double inner = 0;    // between the products, the last one's input among them
   double active = 0;   // the last one's input
   double outputs = 0;  // what the gradient of the pairs' weights reads

@@ -250,6 +250,7 @@ struct KernelFusions {
   int loss_pieces = 1;                  // head and loss work on so many parts of the tokens one after another, forward and backward at once
   bool widens_pieces = false;           // each part's gradient of the table is cast to fp32 and added to the sum by operators
   bool repeats_kv = false;              // keys and values are copied for every query head before flash attention
+  bool joined_norms = false;            // norms before attention's and dense MLPs' first product are a part of its module: drops_norm()
   bool packed_qkv = false;              // the product stays whole beside what is rotated and made contiguous of it
   bool keeps_gathered = false;          // sequence parallelism: what is gathered for products stays until their backward
   bool separate_qkv = false;            // queries, keys and values are three products of one input
@@ -271,6 +272,7 @@ struct KernelFusions {
   bool replays_dispatch = false;        // full recomputation takes what was dispatched and combined from memory
   bool eager_experts = false;           // their activation is two operators also where a compiler fuses what is around them
   bool fills_blocks = false;            // their rows are filled up to whole blocks for products in 8 or 4 bits, where nothing before has
+  bool kept_copies = false;  // dispatcher allgather: gathered tokens and the copies that are sorted stay (torch.gather saves its input)
   // What the host issues, in kernels: to route a layer's tokens; for each of the two permutations around the all-to-all; for each of the
   // two sorts around the experts that another dispatcher leaves to it; more for each piece of a layer (attention and router; experts) when
   // forward and backward of two micro-batches are interleaved (overlap.ep).
@@ -283,7 +285,8 @@ struct KernelFusions {
   // Where states of pairs are added to those of tokens by atomic adds, element by element (scatter_add, index_add_, the gradient of an
   // index): how often around the all-to-all, and where tokens are sorted around the experts.
   PassCopies token_adds, sort_adds;
-  double kept_outputs = 0;  // bytes an element of what experts give that the gradient of the pairs' weights keeps
+  double expert_activation_kept = 0;  // tensors of its width that an activation of several operators keeps for its weights and offsets
+  double kept_outputs = 0;            // bytes an element of what experts give that the gradient of the pairs' weights keeps
   // Reads and writes of what their first and their second product gives, where experts have biases: expert by expert, of each of which the
   // host knows the rows, unless biases are gathered by token.
   PassCopies gate_bias_copies, bias_copies;
@@ -350,6 +353,12 @@ struct Workload {
   [[nodiscard]] int gpus() const { return parallel.tp * parallel.cp * parallel.pp * parallel.dp; }
   [[nodiscard]] int microbatches() const { return batch.global / (parallel.dp * batch.micro); }  // per replica
 };
+
+// Whether recompute: {modules: [layernorm]} runs a norm again and drops what it gave. joined: the norm before the first product of
+// attention that is not latent, of a mixer or of a dense MLP, which a stack may have in that product's module (joined_norms).
+[[nodiscard]] inline bool drops_norm(const Workload& workload, bool joined) {
+  return workload.recompute.drops(RecomputeModule::layernorm) && !(joined && workload.fusions.joined_norms);
+}
 
 // Which layers and ends a pipeline stage holds, per model chunk (virtual stage).
 struct Chunk {

@@ -41,7 +41,7 @@ class Sizes {
     // The copies of its weights that autocast makes are kept with the products that read them.
     const double copies = autocasts(workload_) ? unit.program->parameters * weight_ : 0;
     const bool computed_again = recomputed || workload_.recompute.every_second_product();
-    const double saved = saves_gathered(workload_, habits_, recomputed) ? unit.program->parameters * weight_ : 0;
+    const double saved = saved_beside(workload_, habits_, shard_, kind, recomputed, unit.program->parameters * weight_);
     memory.activations = kept + held_up() + saved + (computed_again ? 0 : copies);
     const bool planned = habits_.planned && recomputed;
     memory.forward_temporary = (planned ? std::min(dropped, planned_tensors(unit)) : dropped) + (computed_again ? copies : 0);

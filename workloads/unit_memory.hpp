@@ -84,6 +84,7 @@ struct MemoryHabits {
   bool saves_weights = false;
   bool loads_whole = false;   // ZeRO-3: the whole model lies on the GPU, tensor by tensor, before it is cut into shards
   bool joins_on_gpu = false;  // ZeRO-1 and 2: the model lies there so before it is joined in one buffer
+  bool scans_layers = false;  // layers are a loop that saves every operand of a derivative (scanned_operands)
   // A compiler plans every buffer of the step: weights are gathered and gradients reduced matrix by matrix, gradients are written over what
   // they are of, and what is computed again is there while it is read. The least that the step needs; where there is room it takes more.
   bool planned = false;

@@ -127,6 +127,8 @@ const Keys<MemoryOverhead>& memory_keys() {
         "ZeRO-3: the whole model lies on the GPU before it is cut into shards (DeepSpeed without zero.Init)."),
       K("joins_on_gpu", habit(&Habits::joins_on_gpu), truth(),
         "ZeRO-1 and 2: the model lies on the GPU, tensor by tensor, before it is joined in one buffer (DeepSpeed since February 2026)."),
+      K("scans_layers", habit(&Habits::scans_layers), truth(),
+        "Layers are a loop (jax.lax.scan) that saves every operand of a derivative, where they are not computed again."),
       K("planned", habit(&Habits::planned), truth(),
         "A compiler plans every buffer of the step: the least that it can do with is counted."),
       K("sharded_master", habit(&Habits::sharded_master), truth(), "ZeRO-3: the shard of the weights is their master copy.").required(),

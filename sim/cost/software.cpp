@@ -39,7 +39,7 @@ constexpr std::array<Fusion, 8> all_fusions{
      {"optimizer", &KernelFusions::optimizer, "The whole update in one pass."}}};
 
 // What a stack does with experts; left out it is as KernelFusions has it.
-constexpr std::array<Fusion, 10> expert_habits{
+constexpr std::array<Fusion, 11> expert_habits{
     {{"grouped_gemm", &KernelFusions::grouped_gemm, "One kernel for all of a rank's experts."},
      {"low_precision_dispatch", &KernelFusions::low_precision_dispatch, "8-bit layers: tokens travel to their experts in 8 bits."},
      {"permutation", &KernelFusions::permutation, "Tokens are sorted by expert, and added up again, by a kernel each."},
@@ -54,7 +54,9 @@ constexpr std::array<Fusion, 10> expert_habits{
      {"gathered_biases", &KernelFusions::gathered_biases, "Biases are gathered by token and added at once, not expert by expert."},
      {"fills_blocks", &KernelFusions::fills_blocks,
       "Their rows are filled up to whole blocks for products in 8 or 4 bits, where dispatcher, padding or capacity have not; not in "
-      "graphs."}}};
+      "graphs."},
+     {"kept_copies", &KernelFusions::kept_copies,
+      "dispatcher: allgather keeps what it gathers, and its tokens' copies before they are sorted, until backward."}}};
 
 // One of a stack's kernels, as a key has it.
 constexpr auto kernels(auto KernelFusions::*field) {
@@ -108,6 +110,7 @@ const Keys<Software>& experts_keys() {
       habit(expert_habits[7]),
       habit(expert_habits[8]),
       habit(expert_habits[9]),
+      habit(expert_habits[10]),
       K("routing_kernels", kernels(&KernelFusions::routing_kernels), mapping(pass_keys()),
         "What the host issues to route a layer's tokens."),
       K("permutation_kernels", kernels(&KernelFusions::permutation_kernels), mapping(pass_keys()),
@@ -134,6 +137,8 @@ const Keys<Software>& experts_keys() {
         "dispatcher: hierarchical: whose kernels send tokens, what beside them, and whether sorted by expert."),
       K("wire_multiple", kernels(&KernelFusions::wire_multiple), whole(1, 65536),
         "dispatcher: hierarchical sends states in whole multiples of so many elements, into which rows that have fewer are copied."),
+      K("activation_kept", kernels(&KernelFusions::expert_activation_kept), config::number(0, 100),
+        "Experts' activation where it is not fused: so many more tensors of its width stay until backward."),
       K("kept_outputs", kernels(&KernelFusions::kept_outputs), config::number(0, 8),
         "Bytes an element of what experts give that the gradient of the pairs' weights keeps."),
       K("grouped_kernel", kernels(&KernelFusions::grouped_kernel), config::choice(grouped_kernels()),
@@ -239,6 +244,9 @@ const Keys<Software>& software_keys() {
         "The same: each part's gradient of the table is written, cast to fp32 and added to the sum by operators of their own."),
       K("repeats_kv", kernels(&KernelFusions::repeats_kv), truth(),
         "Flash attention without context parallelism: keys and values are copied for every query head, and kept so."),
+      K("joined_norms", kernels(&KernelFusions::joined_norms), truth(),
+        "Norms before attention's, mixers' and dense MLPs' first product are a part of its module, which keeps what they give also with "
+        "recompute: {modules: [layernorm]}."),
       K("packed_qkv", kernels(&KernelFusions::packed_qkv), truth(),
         "The product of queries, keys and values stays whole beside what is rotated and made contiguous of it."),
       K("own_tokens_first", kernels(&KernelFusions::own_tokens_first), truth(),

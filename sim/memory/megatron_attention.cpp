@@ -33,7 +33,7 @@ void MegatronAttention::attention_forward(bool kept) {
   attend(kept);
   const int projected = spread(take(full()));
   if (!kept) give_all({&context_});
-  if (kept && drops(Module::layernorm)) give_all({&norm_});
+  if (kept && drops_norm(w_, !w_.model.mla)) give_all({&norm_});
   middle_ = take(states());
   give(projected);
   mask_ = dropped_out();
@@ -41,7 +41,7 @@ void MegatronAttention::attention_forward(bool kept) {
 
 void MegatronAttention::attention_backward() {
   if (s_.heads == 0) return;
-  if (drops(Module::layernorm)) norm_ = take(states());
+  if (drops_norm(w_, !w_.model.mla)) norm_ = take(states());
   give(mask_);
   const int gathered = gather();
   int context = take(core_output());

@@ -103,7 +103,7 @@ class Writer : private MegatronExperts {
     give(gathered);
   }
   void activate() {
-    silu_ = apart() ? take(wide(s_.ffn)) : -1;
+    silu_ = apart() ? take(wide(s_.ffn) * (1 + w_.fusions.activation_kept)) : -1;
     active_ = take(wide(s_.ffn));
   }
 
@@ -117,7 +117,7 @@ class Writer : private MegatronExperts {
     if (!kept) give_all({&active_});
     if (kept && drops(Module::mlp)) give_all({&silu_, &inner_, &active_});
     if (kept && drops(Module::mlp_act)) give_all({&silu_, &active_});
-    if (kept && drops(Module::layernorm)) give_all({&norm2_});
+    if (kept && drops_norm(w_, true)) give_all({&norm2_});
     take_as(UnitTensors::output, states());
     give(sum);
     mask2_ = dropped_out();
@@ -126,7 +126,7 @@ class Writer : private MegatronExperts {
 
   void mlp_backward() {
     give_all({&mask2_});
-    if (drops(Module::layernorm)) norm2_ = take(states());
+    if (drops_norm(w_, true)) norm2_ = take(states());
     if (drops(Module::mlp)) mlp_inside();
     if (drops(Module::mlp) || drops(Module::mlp_act)) activate();
     const int gathered = gather();
@@ -161,13 +161,16 @@ class Writer : private MegatronExperts {
 // Of the orders but Megatron-Core's: dense layers as Llama has them.
 bool plain(const workloads::Model& model) { return !model.moe && !model.mla && !model.qk_norm; }
 
+// Before experts' activation took the weights of pairs.
+bool weighs_outputs(const Workload& workload) { return workload.fusions.kept_outputs > 0 || workload.fusions.kept_copies; }
+
 bool knows_megatron(const Workload& workload, const workloads::MemoryHabits& habits) {
   const workloads::Model& model = workload.model;
   const workloads::Parallel& parallel = workload.parallel;
   const bool exchange = parallel.cp == 1 || (!model.mla && parallel.cp_comm == workloads::ContextComm::all_to_all);
   // Only Megatron-Core and Transformer Engine hand out placeholders.
   return habits.gradient_placeholders && workload.fusions.gradient_accumulation && exchange &&
-         !(model.moe && (model.biases || model.clamps_gate)) && !workload.recompute.every_second_product() &&
+         !(model.moe && (model.biases || model.clamps_gate || weighs_outputs(workload))) && !workload.recompute.every_second_product() &&
          workload.recompute.kept.empty();
 }
 
@@ -195,7 +198,8 @@ bool knows_tensors(const Workload& workload, const workloads::MemoryHabits& habi
   if (!layers || !products || !order || workload.precision.activation_input) return false;
   if (workload.optimizer.muon() || (workload.lora.on() && !torch) || workload.fusions.remakes_logits) return false;
   if (!torch && (workload.optimizer.on_cpu || workload.fusions.loss_pieces > 1)) return false;
-  if (!workload.fusions.activation && workload.fusions.activation_kept > 0) return false;
+  const bool core = habits.order == workloads::TensorOrder::megatron_core && model.gated();
+  if (!workload.fusions.activation && workload.fusions.activation_kept > 0 && !core) return false;
   if (workloads::repeats_kv(workload, shard) && !(torch && model.gated())) return false;  // out of products of their own
   if (habits.order == workloads::TensorOrder::megatron_2021) return knows_megatron_2021(workload);
   if (workload.attention != workloads::Attention::flash) return false;

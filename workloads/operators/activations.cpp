@@ -85,17 +85,15 @@ double adapter_bytes(const Workload& workload, const Shard& shard, std::size_t a
 // Copies of a column-parallel layer's input that the layer itself keeps: frozen it has no gradient to make of it.
 double own_copies(const Workload& workload, double copies) { return workload.lora.on() ? 0 : copies; }
 
-// What adapters beside a column-parallel layer keep.
-double column_adapter_bytes(const Workload& workload, const Shard& shard, std::size_t adapters, bool kept = false) {
-  const bool again = workload.recompute.drops(RecomputeModule::layernorm);
-  return adapter_bytes(workload, shard, adapters, static_cast<double>(shard.hidden), again || kept);
+// What adapters beside a column-parallel layer keep. kept: its input is kept anyway, or made again.
+double column_adapter_bytes(const Workload& workload, const Shard& shard, std::size_t adapters, bool kept) {
+  return adapter_bytes(workload, shard, adapters, static_cast<double>(shard.hidden), kept);
 }
 
 // Input of the norm and what else it keeps, input of the column-parallel layer, mask of the dropout: the 10 of equation 2 for both halves
-// of a layer. of_norm: of an element of the norm's input; `copies`: of the layer's. Masks of what is summed over tp later are of all
-// tokens.
-double outside_tensor_parallel(const Workload& workload, const Shard& shard, double of_norm, double copies) {
-  const bool kept = !workload.recompute.drops(RecomputeModule::layernorm);
+// of a layer. of_norm: of an element of the norm's input; `copies`: of the layer's, where they
+// are kept. Masks of what is summed over tp later are of all tokens.
+double outside_tensor_parallel(const Workload& workload, const Shard& shard, double of_norm, double copies, bool kept) {
   const double ranks = merges_branches(workload, shard) ? static_cast<double>(shard.tokens) / static_cast<double>(shard.spread_tokens) : 1;
   const double per_element = of_norm + (shard.dropout ? mask_byte * ranks : 0);
   const double inputs = kept ? static_cast<double>(kept_inputs(workload, shard)) * saved_input(workload, shard) * copies : 0;
@@ -165,11 +163,12 @@ double attention_bytes(const Workload& workload, const Shard& shard) {
   const bool exchanged = is_flash && shard.cp > 1 && workload.parallel.cp_comm == ContextComm::all_to_all;
   const bool apart = keeps_casts(workload, shard.linear) || exchanged || workload.model.attention_gate;
   const double own_output = trained && apart ? widths.out * shard.element : 0;
-  const double adapters = column_adapter_bytes(workload, shard, qkv_adapters(workload, shard).size()) +
+  const bool dropped = drops_norm(workload, !workload.model.mla);
+  const double adapters = column_adapter_bytes(workload, shard, qkv_adapters(workload, shard).size(), dropped) +
                           adapter_bytes(workload, shard, projection_adapters(workload, shard).size(), widths.out, is_flash && !exchanged);
   return adapters +
          outside_tensor_parallel(workload, shard, norm_input_bytes(workload, shard),
-                                 own_copies(workload, copies_for_attention(workload, shard))) +
+                                 own_copies(workload, copies_for_attention(workload, shard)), !dropped) +
          latent_bytes(workload, shard) + head_norm_bytes(workload, shard) +
          static_cast<double>(shard.tokens) * (projections + context + packed + own_output + gate) + core_attention_bytes(workload, shard);
 }
@@ -180,7 +179,8 @@ double mixer_bytes(const Workload& workload, const Shard& shard) {
   const MixerShare share = mixer_share(spec, shard);
   const double inside = static_cast<double>(share.tokens) * MixerRegistry::get(spec.kind).kept_bytes(share);
   const double output = static_cast<double>(shard.tokens) * spec.heads * spec.head_dim / static_cast<double>(shard.tp);
-  return outside_tensor_parallel(workload, shard, norm_input_bytes(workload, shard), 1) + inside + output * saved_input(workload, shard);
+  return outside_tensor_parallel(workload, shard, norm_input_bytes(workload, shard), 1, !drops_norm(workload, true)) + inside +
+         output * saved_input(workload, shard);
 }
 
 // Of one token in an MLP of this width: what the activation function makes; eager ones also have its output, for its product with the other
@@ -205,7 +205,9 @@ double clamped_bytes(const Workload& workload, const Shard& shard, double ffn) {
 double intermediate_bytes(const Workload& workload, const Shard& shard, double ffn) {
   const double products = unactivated_bytes(workload, shard, ffn);
   if (workload.recompute.drops(RecomputeModule::moe_act)) return products;
-  return products + clamped_bytes(workload, shard, ffn) + activated_bytes(workload, shard, ffn, eager_experts(workload));
+  const bool eager = eager_experts(workload);
+  const double more = eager ? ffn * workload.fusions.expert_activation_kept * shard.element : 0;
+  return products + clamped_bytes(workload, shard, ffn) + activated_bytes(workload, shard, ffn, eager) + more;
 }
 
 // The same of a dense MLP and of shared experts, whose functions may be several operators.
@@ -222,14 +224,15 @@ double mlp_bytes(const Workload& workload, const Shard& shard) {
   const bool again = workload.recompute.drops(RecomputeModule::mlp);
   // What is run again needs its input, frozen or not.
   const double copies = copies_for_mlp(workload, shard);
-  const double outside =
-      outside_tensor_parallel(workload, shard, mlp_norm_input_bytes(workload, shard), again ? copies : own_copies(workload, copies));
+  const bool normed_again = drops_norm(workload, true);
+  const double outside = outside_tensor_parallel(workload, shard, mlp_norm_input_bytes(workload, shard),
+                                                 again ? copies : own_copies(workload, copies), !normed_again);
   if (again) return outside;
   const auto ffn = static_cast<double>(shard.ffn);
   const bool dropped = workload.recompute.drops(RecomputeModule::mlp_act);
   // Behind one norm adapters beside both first products keep the same input, but for what each gathers.
   const bool kept = workload.model.shares_norm() && !shard.sp && !qkv_adapters(workload, shard).empty();
-  const double adapters = column_adapter_bytes(workload, shard, fc1_adapters(workload, shard).size(), kept) +
+  const double adapters = column_adapter_bytes(workload, shard, fc1_adapters(workload, shard).size(), normed_again || kept) +
                           adapter_bytes(workload, shard, fc2_adapters(workload, shard).size(), ffn, dropped);
   const double intermediate = dropped ? unactivated_bytes(workload, shard, ffn) : dense_intermediate_bytes(workload, shard, ffn);
   return adapters + outside + static_cast<double>(shard.tokens) * intermediate;
@@ -247,7 +250,8 @@ double projected_bytes(const Workload& workload, const Shard& shard) {
 double experts_bytes(const Workload& workload, const Shard& shard) {
   const MoeSpec& moe = *workload.model.moe;
   const double router = static_cast<double>(shard.spread_tokens) * moe.experts * (2 * sizeof(float) + mask_byte);
-  const double around = outside_tensor_parallel(workload, shard, norm_input_bytes(workload, shard), copies_for_mlp(workload, shard)) +
+  const double around = outside_tensor_parallel(workload, shard, norm_input_bytes(workload, shard), copies_for_mlp(workload, shard),
+                                                !drops_norm(workload, false)) +
                         router + projected_bytes(workload, shard);
   if (workload.recompute.drops(RecomputeModule::shared_experts)) return around;
   const double width = static_cast<double>(moe.shared) * moe.ffn / static_cast<double>(shard.tp);
@@ -336,7 +340,9 @@ PairTensors pair_tensors(const Workload& workload) {
   const Shard shard = expert_shard_of(workload);
   const double ffn = static_cast<double>(workload.model.moe->ffn) / workload.parallel.etp;
   const auto hidden = static_cast<double>(shard.hidden);
-  return {.input = hidden * saved_input(workload, shard),
+  const bool copies = workload.fusions.kept_copies && workload.experts.dispatcher == Dispatcher::allgather;
+  const double gathered = static_cast<double>(workload.parallel.ep) / workload.model.moe->top_k;  // tokens for each pair
+  return {.input = hidden * (saved_input(workload, shard) + (copies ? (1 + gathered) * shard.element : 0)),
           .inner = intermediate_bytes(workload, shard, ffn),
           .active = activated_bytes(workload, shard, ffn, false),
           .outputs = hidden * workload.fusions.kept_outputs};

@@ -344,7 +344,7 @@ std::vector<Section> attention_sections(const Workload& workload, const Shard& s
   Linear projection{"attention_projection", shard.tokens, shard.hidden, shard.query_width, bias, 1, projection_adapters(workload, shard)};
   projection.gradient_beside = !workload.model.side_by_side();  // the sum of the residual's and the norm's
   projection.summed_later = merges_branches(workload, shard);
-  std::vector<Section> sections{part_of(RecomputeModule::layernorm, norm_before(workload, shard, "input_norm")),
+  std::vector<Section> sections{norm_of(workload, norm_before(workload, shard, "input_norm")),
                                 makes(LayerOutput::linear_qkv, column_parallel(workload, shard, qkv, "attention"))};
   if (workload.model.qk_norm) sections.push_back(makes(LayerOutput::linear_qkv, head_norms(workload, shard)));
   if (workload.model.positions == Positions::rope) sections.push_back(makes(LayerOutput::linear_qkv, rotary(workload, shard)));

@@ -100,7 +100,7 @@ std::vector<Section> mixer_sections(const Workload& workload, const Shard& shard
   in.input_beside = true;
   const Linear out{"mixer_out", shard.tokens, shard.hidden, std::int64_t{spec.heads} * spec.head_dim / shard.tp, false};
   std::vector<Section> sections{
-      part_of(RecomputeModule::layernorm, norm_before(workload, shard, "input_norm")), column_parallel(workload, shard, in, "mixer"),
+      norm_of(workload, norm_before(workload, shard, "input_norm")), column_parallel(workload, shard, in, "mixer"),
       scans ? mixer_core(spec, shard) : gated_norm_of(workload, shard), row_parallel(workload, shard, out, "mixer")};
   add_residual(sections, workload, shard, "mixer", false);
   return sections;

@@ -65,7 +65,7 @@ std::vector<Section> mlp_sections(const Workload& workload, const Shard& shard) 
   const auto mlp = [](Section section) { return part_of(RecomputeModule::mlp, std::move(section)); };
   const RecomputeModule of_activation = workload.recompute.drops(RecomputeModule::mlp) ? RecomputeModule::mlp : RecomputeModule::mlp_act;
   std::vector<Section> sections;
-  if (!workload.model.shares_norm()) sections.push_back(part_of(RecomputeModule::layernorm, norm_before(workload, shard, "post_norm")));
+  if (!workload.model.shares_norm()) sections.push_back(norm_of(workload, norm_before(workload, shard, "post_norm")));
   sections.push_back(makes(LayerOutput::linear_fc1, mlp(column_parallel(workload, shard, fc1, "mlp"))));
   sections.push_back(part_of(
       of_activation, activation(workload, shard, static_cast<double>(shard.tokens * shard.ffn), workload.fusions.activation, casts)));

@@ -72,6 +72,10 @@ Section part_of(RecomputeModule module, Section section) {
   return section;
 }
 
+Section norm_of(const Workload& workload, Section section) {
+  return workload.fusions.joined_norms ? section : part_of(RecomputeModule::layernorm, std::move(section));
+}
+
 Section makes(LayerOutput output, Section section) {
   section.output = output;
   return section;

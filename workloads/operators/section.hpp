@@ -23,6 +23,8 @@ struct Section {
   std::optional<LayerOutput> output = std::nullopt;      // that it makes, or a part of it
 };
 [[nodiscard]] Section part_of(RecomputeModule module, Section section);
+// The norm before a product, which `layernorm` runs again where it does at all.
+[[nodiscard]] Section norm_of(const Workload& workload, Section section);
 [[nodiscard]] Section makes(LayerOutput output, Section section);
 // Part of a graph, where the plan captures what it belongs to.
 [[nodiscard]] Section within(GraphScope scope, const Workload& workload, Section section);
