@@ -27,9 +27,9 @@ void print_bands(const StepResult& result, const ExpectedBands* bands, std::ostr
   }
   if (result.memory.ranks.empty()) return;
   for (const ExpectedPeak& peak : bands->peaks) {
-    const double counted = counted_bytes(result.memory, peak.counter) / gib;
-    fmt::print(out, "expected memory, {}: {:.1f} to {:.1f} GiB ({})\n", memory_counters().of(peak.counter), peak.band.low * counted,
-               peak.band.high * counted, peak.basis);
+    const PeakRange range = peak_range(peak, result.memory);
+    fmt::print(out, "expected memory, {}: {:.1f} to {}{:.1f} GiB ({})\n", memory_counters().of(peak.counter), range.low_bytes / gib,
+               range.cut ? "all of " : "", range.high_bytes / gib, peak.basis);
   }
   if (bands->fits) fmt::print(out, "fits: {:.0f} times in 100 ({})\n", 100 * bands->fits->chance, bands->fits->basis);
 }

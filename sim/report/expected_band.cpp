@@ -179,6 +179,18 @@ ExpectedBands MeasuredErrors::bands(const Job& job, std::optional<double> needed
   return bands;
 }
 
+PeakRange peak_range(const ExpectedPeak& peak, const MemoryResult& memory) {
+  const double counted = counted_bytes(memory, peak.counter);
+  const PeakRange whole{.low_bytes = peak.band.low * counted, .high_bytes = peak.band.high * counted};
+  if (!memory.fits()) return whole;
+  double room = 0;
+  for (const RankMemory& rank : memory.ranks) {
+    const double beside = peak.counter == MemoryCounter::nvidia_smi ? 0 : rank.at_peak[MemoryUse::framework];
+    room = std::max(room, rank.capacity_bytes - beside);
+  }
+  return {std::min(whole.low_bytes, room), std::min(whole.high_bytes, room), whole.high_bytes > room};
+}
+
 double MostNeed::chance(double needed_share) const {
   constexpr double either_way = 0.01;  // of the measured runs far from the edge (docs/accuracy.md, "How sure a verdict is")
   if (basis.empty()) return needed_share * factor <= 1 ? 1 : 0;

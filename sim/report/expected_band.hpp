@@ -28,6 +28,14 @@ struct ExpectedPeak {
   std::string basis;
 };
 
+// What a source would count, of the GPU with most of it. Of a job that fits no more than there is room for, since a run that asks for more
+// does not end (cut: the band reaches beyond); of another one what it would need.
+struct PeakRange {
+  double low_bytes = 0, high_bytes = 0;
+  bool cut = false;
+};
+[[nodiscard]] PeakRange peak_range(const ExpectedPeak& peak, const MemoryResult& memory);
+
 // How sure it is that memory suffices.
 struct ChanceToFit {
   double chance = 0;

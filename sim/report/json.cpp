@@ -178,9 +178,12 @@ Json band_json(const std::optional<ErrorBand>& band, double answer, const std::s
 
 // Around what was counted where the band was measured.
 Json peak_json(const ExpectedPeak& peak, const MemoryResult& memory) {
-  Json json = band_json(peak.band, counted_bytes(memory, peak.counter), peak.basis);
-  json["counter"] = memory_counters().of(peak.counter);
-  return json;
+  const PeakRange range = peak_range(peak, memory);
+  return {{"low", range.low_bytes},
+          {"high", range.high_bytes},
+          {"cut", range.cut},
+          {"basis", peak.basis},
+          {"counter", memory_counters().of(peak.counter)}};
 }
 
 Json known_json(const Measured& known) {

@@ -53,6 +53,54 @@ TEST(BandOfMemory, IsOfEachCounter) {
   EXPECT_EQ(counters, (std::vector<std::string>{"allocated", "reserved"}));
 }
 
+// Of a job that fits, no more than a GPU has room for beside what is no tensor; of one that does not, all that it would need.
+TEST(BandOfMemory, EndsWhereTheGpuDoes) {
+  constexpr double gib = 1024.0 * 1024 * 1024;
+  MemoryResult memory;
+  RankMemory rank;
+  rank.at_peak[MemoryUse::weights] = 70 * gib;
+  rank.at_peak[MemoryUse::framework] = 2 * gib;
+  rank.capacity_bytes = 79 * gib;
+  memory.ranks = {rank};
+  const auto counted = [&](double high, MemoryCounter counter = MemoryCounter::allocated) {
+    return peak_range({{0.9, high}, counter, "runs"}, memory);
+  };
+  const PeakRange range = counted(1.2);
+  EXPECT_DOUBLE_EQ(range.low_bytes / gib, 63);
+  EXPECT_DOUBLE_EQ(range.high_bytes / gib, 77);
+  EXPECT_TRUE(range.cut);
+  const PeakRange device = counted(1.2, MemoryCounter::nvidia_smi);
+  EXPECT_DOUBLE_EQ(device.high_bytes / gib, 79);
+  const PeakRange inside = counted(1.05);
+  EXPECT_DOUBLE_EQ(inside.high_bytes / gib, 73.5);
+  EXPECT_FALSE(inside.cut);
+  memory.ranks.front().capacity_bytes = 71 * gib;
+  const PeakRange needed = counted(1.2);
+  EXPECT_DOUBLE_EQ(needed.high_bytes / gib, 84);
+  EXPECT_FALSE(needed.cut);
+}
+
+// What people and programs read of it.
+TEST(BandOfMemory, SaysThatItEndsThere) {
+  const Job job = read_job(
+      config::Node::load_text("model: {like: llama2-7b, layers: 28}\ncluster: dgx-h100-ndr400\ngpus: 8\nparallel: {tp: 2, sp: true}\n"
+                              "batch: {global: 8, micro: 1, sequence: 4096}\nsoftware: nanotron\n",
+                              "job.yaml"),
+      "job");
+  const Report report = prediction(job, 0);
+  const StepResult& result = *steps_of(report).front();
+  ASSERT_TRUE(result.memory.fits());
+  const ExpectedPeak& peak = report.get<ExpectedBands>().peaks.front();
+  const PeakRange range = peak_range(peak, result.memory);
+  ASSERT_TRUE(range.cut);
+  EXPECT_LT(range.high_bytes, peak.band.high * counted_bytes(result.memory, peak.counter));
+  EXPECT_NE(written("console", report).find(fmt::format(" to all of {:.1f} GiB (", range.high_bytes / (1024.0 * 1024 * 1024))),
+            std::string::npos);
+  const nlohmann::json peaks = nlohmann::json::parse(written("json", report)).at("results").at("analytic").at("expected").at("peaks");
+  EXPECT_EQ(peaks[0].at("high").get<double>(), range.high_bytes);
+  EXPECT_TRUE(peaks[0].at("cut").get<bool>());
+}
+
 // Fuller is less sure, and memory to spare is as sure as one run in a hundred lets it be.
 TEST(Verdict, SaysHowSureItIs) {
   double last = 1;
