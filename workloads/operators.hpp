@@ -41,6 +41,7 @@ struct Operator {
   bool whole = false;                              // gemm: router or head, whose weights have 16 bits in checkpoints of any width
   bool eager = false;                              // memory-bound kernels of PyTorch's own operators, one after another
   bool behind_gather = false;                      // not before the parameters of the next turn are there, where ZeRO-3 gathers them ahead
+  bool of_experts = false;                         // of routing, permutations and experts, whose kernels have a host time of their own
 };
 
 enum class CollectiveKind : std::uint8_t { all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, send_recv };

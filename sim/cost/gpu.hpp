@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -102,20 +103,21 @@ struct MemoryOverhead {
 
 struct Software {
   std::string name;
-  bool trains = true;                   // false: an engine that only serves
-  std::map<std::string, bool> fusions;  // "softmax", "norm", "activation", "rope", "cross_entropy", ...
-  workloads::KernelFusions kernels;     // what it does beyond `fusions`; kernel_fusions() has both
-  bool replays_graphs = false;          // the job's cuda_graphs: kernels cost the host nothing
-  bool deterministic = false;           // torch.use_deterministic_algorithms(True), and no kernel whose sums come in any order
-  bool launch_blocking = false;         // the host waits for every kernel before it issues the next (CUDA_LAUNCH_BLOCKING)
-  double kernel_time = 1;               // kernels take so many times what the GPU's file says
-  double launch_s = 0;                  // per kernel, added to the kernel's time: the gap between dependent kernels on the GPU
-  double issue_s = 0;                   // per kernel on the host, on top of the driver's launch: bounds kernels that are shorter than it
-  double network_wait_s = 0;            // more of that for each rank of tp, in pipelines that leave the scale-up domain
-  double network_rate = 0;              // bytes per second of a GPU's messages that leave the scale-up domain, at most; 0: what links give
-  double zero3_issue_s = 0;             // more of that with ZeRO-3: hooks of every module that gather and release
-  double tp_issue_s = 0;                // more of that with tensor parallelism: operators on tensors that know how they are cut (DTensor)
-  double step_s = 0;                    // per step: data loading, logging, host work that nothing hides
+  bool trains = true;                     // false: an engine that only serves
+  std::map<std::string, bool> fusions;    // "softmax", "norm", "activation", "rope", "cross_entropy", ...
+  workloads::KernelFusions kernels;       // what it does beyond `fusions`; kernel_fusions() has both
+  bool replays_graphs = false;            // the job's cuda_graphs: kernels cost the host nothing
+  bool deterministic = false;             // torch.use_deterministic_algorithms(True), and no kernel whose sums come in any order
+  bool launch_blocking = false;           // the host waits for every kernel before it issues the next (CUDA_LAUNCH_BLOCKING)
+  double kernel_time = 1;                 // kernels take so many times what the GPU's file says
+  double launch_s = 0;                    // per kernel, added to the kernel's time: the gap between dependent kernels on the GPU
+  double issue_s = 0;                     // per kernel on the host, on top of the driver's launch: bounds kernels that are shorter than it
+  std::optional<double> experts_issue_s;  // the same of routing, permutations and experts; nothing: as `issue_s`
+  double network_wait_s = 0;              // more of that for each rank of tp, in pipelines that leave the scale-up domain
+  double network_rate = 0;   // bytes per second of a GPU's messages that leave the scale-up domain, at most; 0: what links give
+  double zero3_issue_s = 0;  // more of that with ZeRO-3: hooks of every module that gather and release
+  double tp_issue_s = 0;     // more of that with tensor parallelism: operators on tensors that know how they are cut (DTensor)
+  double step_s = 0;         // per step: data loading, logging, host work that nothing hides
   MemoryOverhead memory;
   bool zero3_by_tensor = false;  // ZeRO-3 gathers and reduces each parameter tensor by itself, beside nothing
   bool adapter_units = false;    // ZeRO-3: every matrix of an adapter is gathered and reduced by itself, beside nothing
@@ -154,12 +156,12 @@ class CostModel {
 [[nodiscard]] workloads::KernelFusions kernel_fusions(const Software& software);
 
 // An operator alone: the larger of the GPU's time, cost + kernels * software.launch_s, and the host's,
-// kernels * gpu.issue_s(software.issue_s).
+// kernels * gpu.issue_s(software.issue_s); of routing and experts that is software.experts_issue_s.
 [[nodiscard]] double operator_seconds(const Gpu& gpu, const Software& software, const workloads::Operator& op);
 
-// Operators among others that the host issues ahead of the GPU: the GPU's time, and by share of kernels what the GPU waits for the host in
-// the queue as a whole. others_s: what else the GPU does meanwhile (collectives), `others` its launches. wait_s: more per kernel on the
-// host.
+// Operators among others that the host issues ahead of the GPU: the GPU's time, and by share of the host's time what the GPU waits for the
+// host in the queue as a whole. others_s: what else the GPU does meanwhile (collectives), `others` its launches. wait_s: more per kernel on
+// the host.
 [[nodiscard]] double queued_seconds(const Gpu& gpu, const Software& software, std::span<const workloads::Operator> operators,
                                     std::span<const workloads::Operator> queue, double others_s, int others, double wait_s);
 

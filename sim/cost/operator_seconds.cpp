@@ -73,17 +73,20 @@ double grouped_share(const Gpu& gpu, const workloads::Operator& op) {
 // (7.1 % mean error; 7.3 % with 8, 7.5 % with the larger of both).
 constexpr double queue_knee = 4;
 
-double host_s(const Gpu& gpu, const Software& software) { return software.replays_graphs ? 0 : gpu.issue_s(software.issue_s); }
+double host_s(const Gpu& gpu, const Software& software, bool of_experts = false) {
+  if (software.replays_graphs) return 0;
+  return gpu.issue_s(of_experts ? software.experts_issue_s.value_or(software.issue_s) : software.issue_s);
+}
 
 struct Share {
-  double device_s = 0;
-  int issued = 0;  // kernels
+  double device_s = 0, host_s = 0;
 };
 
-Share share_of(const Gpu& gpu, const Software& software, std::span<const workloads::Operator> operators) {
+// wait_s: more per kernel on the host.
+Share share_of(const Gpu& gpu, const Software& software, std::span<const workloads::Operator> operators, double wait_s = 0) {
   Share share;
   for (const workloads::Operator& op : operators) {
-    if (!op.captured) share.issued += op.kernels;
+    if (!op.captured) share.host_s += op.kernels * (host_s(gpu, software, op.of_experts) + wait_s);
     if (op.flops == 0 && op.bytes == 0) continue;  // work of the host alone
     const double cost_s = line_s(gpu, software, op) / (op.eager ? gpu.eager_share : 1);
     const double kernel_s = std::max(cost_s, op.adds / gpu.adds_per_s);
@@ -103,8 +106,7 @@ int calls_of(const workloads::PassQueue::Pair& pair) {
 
 double operator_seconds(const Gpu& gpu, const Software& software, const workloads::Operator& op) {
   const Share share = share_of(gpu, software, {&op, 1});
-  const double host = share.issued * host_s(gpu, software);
-  return software.launch_blocking ? host + share.device_s : std::max(share.device_s, host);
+  return software.launch_blocking ? share.host_s + share.device_s : std::max(share.device_s, share.host_s);
 }
 
 double device_seconds(const Gpu& gpu, const Software& software, const workloads::Operator& op) {
@@ -113,11 +115,11 @@ double device_seconds(const Gpu& gpu, const Software& software, const workloads:
 
 double queued_seconds(const Gpu& gpu, const Software& software, std::span<const workloads::Operator> operators,
                       std::span<const workloads::Operator> queue, double others_s, int others, double wait_s) {
-  const Share mine = share_of(gpu, software, operators), all = share_of(gpu, software, queue);
-  const double host = (all.issued + others) * (host_s(gpu, software) + wait_s), device = all.device_s + others_s;
+  const Share mine = share_of(gpu, software, operators, wait_s), all = share_of(gpu, software, queue, wait_s);
+  const double host = all.host_s + others * (host_s(gpu, software) + wait_s), device = all.device_s + others_s;
   const double wait =
       software.launch_blocking ? host : std::pow(std::pow(host, queue_knee) + std::pow(device, queue_knee), 1 / queue_knee) - device;
-  return mine.device_s + (all.issued > 0 ? wait * mine.issued / all.issued : 0);
+  return mine.device_s + (all.host_s > 0 ? wait * mine.host_s / all.host_s : 0);
 }
 
 double seconds_of(const workloads::PassQueue::Pair& pair, double product_s, double collective_s) {

@@ -111,6 +111,9 @@ const Keys<Software>& experts_keys() {
       habit(expert_habits[8]),
       habit(expert_habits[9]),
       habit(expert_habits[10]),
+      K("issue", &Software::experts_issue_s, config::quantity(Dimension::time),
+        "Per kernel on the host, on top of the driver's launch, of routing, permutations and experts.")
+          .otherwise("issue"),
       K("routing_kernels", kernels(&KernelFusions::routing_kernels), mapping(pass_keys()),
         "What the host issues to route a layer's tokens."),
       K("permutation_kernels", kernels(&KernelFusions::permutation_kernels), mapping(pass_keys()),

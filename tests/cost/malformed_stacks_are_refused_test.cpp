@@ -175,13 +175,15 @@ TEST(MalformedStacks, LaunchesOfExperts) {
             "s.yaml:7:51: error: experts.routing_kernels.backward must be between 0 and 10000, not -1\n"
             "    7 | experts: {routing_kernels: {forward: 3, backward: -1}}\n"
             "      |                                                   ^");
+  EXPECT_EQ(software_error(step, step + "experts: {issue: 20 us}\n"), "accepted");
+  EXPECT_EQ(software_error(step, step + "experts: {issue: 20}\n").substr(0, 42), "s.yaml:7:18: error: experts.issue: a unit ");
   EXPECT_EQ(
       software_error(step, step + "experts: {routing: {forward: 3, backward: 1}}\n"),
       "s.yaml:7:11: error: unknown key 'routing' in experts\n"
       "    7 | experts: {routing: {forward: 3, backward: 1}}\n"
       "      |           ^\n"
       "  did you mean 'routing_kernels'? known: grouped_gemm, low_precision_dispatch, permutation, gathers_counts, "
-      "exchanges_weights, stacked, replays_dispatch, eager, gathered_biases, fills_blocks, "
+      "exchanges_weights, stacked, replays_dispatch, eager, gathered_biases, fills_blocks, issue, "
       "routing_kernels, permutation_kernels, sorting_kernels, pairing_kernels, loop_kernels, pair_copies, product_copies, "
       "gate_bias_copies, bias_copies, clamp_copies, token_adds, sort_adds, dispatch_kernels, wire_multiple, kept_outputs, grouped_kernel");
 }

@@ -49,6 +49,29 @@ TEST(QueuedSeconds, CountWhatOverlapsForTheGpuAndForTheHost) {
   }
 }
 
+// Four kernels of 2 ms on the host beside one of experts, which takes 1 there, or as much as the others where the stack says nothing of it.
+// H = 8 ms + 1 (2), of which the kernel of experts waits for its part.
+TEST(QueuedSeconds, HaveAHostTimeOfTheirOwnForExperts) {
+  const Gpu gpu = gpu_with_gemm("{model: roofline}");
+  Software software;
+  software.issue_s = 2e-3 - gpu.launch_s;
+  workloads::Operator dense = moving(5e8), routed = moving(5e8);  // 1 ms each
+  dense.kernels = 4;
+  routed.of_experts = true;
+  const std::vector<workloads::Operator> queue{dense, routed};
+  for (const double expert_s : {1e-3, 2e-3}) {
+    if (expert_s < 2e-3)
+      software.experts_issue_s = expert_s - gpu.launch_s;
+    else
+      software.experts_issue_s.reset();
+    const double host = 8e-3 + expert_s, wait = std::pow(std::pow(2e-3, 4) + std::pow(host, 4), 0.25) - 2e-3;
+    expect_same(queued_seconds(gpu, software, queue, queue, 0, 0, 0), 2e-3 + wait);
+    expect_same(queued_seconds(gpu, software, {&routed, 1}, queue, 0, 0, 0), 1e-3 + wait * expert_s / host);
+    expect_same(operator_seconds(gpu, software, routed), std::max(1e-3, expert_s));
+    expect_same(operator_seconds(gpu, software, dense), 8e-3);
+  }
+}
+
 // Two ranks of tp: every launch takes 2 x 0.5 ms more, once the pipeline leaves the node.
 TEST(QueuedSeconds, WaitForTheNetworkInPipelinesOverNodes) {
   System system;

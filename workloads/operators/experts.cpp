@@ -120,14 +120,14 @@ std::vector<Section> moe_sections(const Workload& workload, const Shard& shard) 
   sent.hidden = workload.model.routed_width();
   std::vector<Section> sections{routing(part_of(RecomputeModule::layernorm, norm(workload, shard, "post_norm"))),
                                 routing(router(workload, shard)),
-                                routing(choice(workload, shard)),
-                                pairing_of_attention(workload),
+                                routing(of_experts(choice(workload, shard))),
+                                of_experts(pairing_of_attention(workload)),
                                 preprocessing(narrowed(workload, shard)),
-                                preprocessing(permutation(workload, sent, false)),
-                                wire_copies(workload, sent, static_cast<double>(shard.spread_tokens)),
-                                routing_scan(workload, shard),
+                                preprocessing(of_experts(permutation(workload, sent, false))),
+                                of_experts(wire_copies(workload, sent, static_cast<double>(shard.spread_tokens))),
+                                of_experts(routing_scan(workload, shard)),
                                 routed(workload),
-                                permutation(workload, sent, true),
+                                of_experts(permutation(workload, sent, true)),
                                 widened(workload, shard)};
   for (Section& section : shared(workload, shard)) sections.push_back(routing(std::move(section)));
   add_residual(sections, workload, shard, "mlp", workload.model.biases);

@@ -81,6 +81,15 @@ Section makes(LayerOutput output, Section section) {
   return section;
 }
 
+Section of_experts(Section section) {
+  for (std::vector<Item>* items : {&section.forward, &section.backward}) {
+    for (Item& item : *items) {
+      if (auto* op = std::get_if<Operator>(&item)) op->of_experts = true;
+    }
+  }
+  return section;
+}
+
 Section within(GraphScope scope, const Workload& workload, Section section) {
   if (!workload.captures(scope)) return section;
   for (std::vector<Item>* items : {&section.forward, &section.backward}) {

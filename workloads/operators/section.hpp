@@ -26,6 +26,8 @@ struct Section {
 // The norm before a product, which `layernorm` runs again where it does at all.
 [[nodiscard]] Section norm_of(const Workload& workload, Section section);
 [[nodiscard]] Section makes(LayerOutput output, Section section);
+// What the host issues as it does routing and experts (experts.issue of a stack).
+[[nodiscard]] Section of_experts(Section section);
 // Part of a graph, where the plan captures what it belongs to.
 [[nodiscard]] Section within(GraphScope scope, const Workload& workload, Section section);
 
