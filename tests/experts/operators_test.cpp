@@ -1,8 +1,6 @@
 // FLOPs, parameters and bytes of layers with experts and latent attention, against the model's own counts and by hand.
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "jobs.hpp"
 #include "workloads/expert_layer.hpp"
 #include "workloads/stage_program.hpp"
@@ -100,27 +98,6 @@ TEST(ExpertOperators, AreIssuedWithTheLaunchesOfTheStack) {
         EXPECT_EQ(kernels_of(layer.backward, name), permutes * stack.kernels.permutation_kernels.backward) << name;
       }
     }
-  }
-}
-
-// Norm, router, shared experts and residual are modules as those of a dense layer; what routes and sorts tokens and all that experts do has
-// the host time of `experts`.
-TEST(ExpertOperators, TellTheHostWhatIsOfExperts) {
-  const sim::Job job = job_of("deepseek-v2-lite", 16, "{dp: 16, ep: 8}");
-  const std::set<std::string> of_routing{"routing", "permute", "unpermute"};
-  const workloads::BlockProgram layer = workloads::layer_program(job.workload, false, LayerKind::experts);
-  std::set<std::string> marked, others;
-  for (const std::vector<workloads::Item>* items : {&layer.forward, &layer.backward}) {
-    for (const workloads::Item& item : *items) {
-      if (const auto* op = std::get_if<workloads::Operator>(&item)) (op->of_experts ? marked : others).insert(op->name);
-    }
-  }
-  EXPECT_EQ(marked, of_routing);
-  for (const char* name : {"router", "post_norm", "shared_fc1", "shared_fc2"}) EXPECT_TRUE(others.contains(name)) << name;
-  const workloads::ExpertLayer experts(job.workload);
-  for (const workloads::RoutedExperts& what : {workloads::RoutedExperts{Pass::forward}, {Pass::backward_input, true}}) {
-    for (const workloads::Operator& op : workloads::operators_of(job.workload, experts.work(what, 0, 0, 0)))
-      EXPECT_TRUE(op.of_experts) << op.name;
   }
 }
 
