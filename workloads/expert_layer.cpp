@@ -39,6 +39,7 @@ PassKernels sorting_kernels(const Workload& workload) {
 // dispatchers deliver tokens once, which are copied for every expert here, and may leave the sort to many kernels of the stack.
 Section sorting(const Workload& workload, const Shard& shard, bool back, double pairs) {
   const bool exchanges = workload.experts.dispatcher == Dispatcher::alltoall;
+  if (dispatches_by_masks(workload)) return {};
   if (exchanges && workload.model.moe->experts == workload.parallel.ep) return {};
   const double bytes = 2 * pairs * static_cast<double>(shard.hidden) * shard.element;
   const double added = exchanges || workload.fusions.permutation ? bytes : 2 * bytes;  // what is added to is read and written each time

@@ -1,5 +1,6 @@
 // The feed-forward half of a layer with experts: router, permutation, routed and shared experts (docs/moe.md).
 #include "workloads/expert_layer.hpp"
+#include "workloads/operators/linear.hpp"
 #include "workloads/operators/section.hpp"
 #include "workloads/operators/wire.hpp"
 
@@ -30,10 +31,35 @@ Section choice(const Workload& workload, const Shard& shard) {
   return pointwise("routing", {5 * scores, 4 * scores, kernels.forward, kernels.backward});
 }
 
+// A product for each sequence of the micro-batch, in 16 bits whatever the layers are in.
+Operator by_sequence(const char* name, const Shard& shard, Pass pass, std::int64_t m, std::int64_t n, std::int64_t k) {
+  Operator op = product(name, pass, shard.dense, shard.element, m, n, k);
+  op.flops *= static_cast<double>(shard.batch);
+  op.bytes *= static_cast<double>(shard.batch);
+  return op;
+}
+
+// Of a sequence's tokens and all slots that experts have for it: to slots by a mask of ones, which has no gradient; back by the weights of
+// the pairs, which have one (dense_matmul in src/maxtext/layers/moe.py, AI-Hypercomputer/maxtext e591f30: "BSM,BSEC -> EBCM" and back).
+Section by_masks(const Workload& workload, const Shard& shard, bool back) {
+  const std::int64_t tokens = shard.spread_tokens / shard.batch, width = shard.hidden;
+  const auto slots = static_cast<std::int64_t>(static_cast<double>(shard.sequence * shard.cp * workload.model.moe->top_k) *
+                                               workload.experts.capacity_factor);
+  const char* name = back ? "unpermute" : "permute";
+  const auto to_slots = [&](Pass pass) { return by_sequence(name, shard, pass, slots, width, tokens); };
+  const auto to_tokens = [&](Pass pass) { return by_sequence(name, shard, pass, tokens, width, slots); };
+  Section section;
+  section.forward.emplace_back(back ? to_tokens(Pass::forward) : to_slots(Pass::forward));
+  section.backward.emplace_back(back ? to_slots(Pass::backward_input) : to_tokens(Pass::backward_input));
+  if (back) section.backward.emplace_back(by_sequence(name, shard, Pass::backward_input, tokens, slots, width));
+  return section;
+}
+
 // Copies of tokens, sorted by expert, for the all-to-all; afterwards added up again. The other dispatchers do this while they send.
 // Without a kernel for it each copy is added to what is read and written again: tokens forward, gradients backward.
 Section permutation(const Workload& workload, const Shard& shard, bool back) {
   if (workload.experts.dispatcher != Dispatcher::alltoall) return {};
+  if (dispatches_by_masks(workload)) return by_masks(workload, shard, back);
   const double states = static_cast<double>(shard.spread_tokens * shard.hidden) * shard.element;
   const int copies = workload.model.moe->top_k;
   const double bytes = states * (1 + copies), added = workload.fusions.permutation ? bytes : states * (1 + 3 * copies);

@@ -24,6 +24,12 @@ std::int64_t sent_width(const Workload& workload) {
   return (width + multiple - 1) / multiple * multiple;
 }
 
+bool dispatches_by_masks(const Workload& workload) {
+  const ExpertPlan& plan = workload.experts;
+  const bool filled = plan.pad_to == ExpertPlan::to_capacity && plan.dispatcher == Dispatcher::alltoall;
+  return filled && workload.fusions.grouped_kernel == GroupedKernel::megablox;
+}
+
 Section wire_copies(const Workload& workload, const Shard& shard, double rows) {
   if (sent_width(workload) == shard.hidden) return {};
   const double bytes = copies * 2 * rows * static_cast<double>(shard.hidden) * shard.element;
