@@ -24,13 +24,13 @@ Workload job_of_norms(bool latent) {
   w.batch = {8, 1, 2048};
   return w;
 }
-constexpr double states = 2048.0 * 4096 * 2;
+constexpr double states_bytes = 2048.0 * 4096 * 2;
 
 double dropped_norms(Workload w, LayerKind kind, bool joined) {
   w.fusions.joined_norms = joined;
   const double all = workloads::layer_activation_bytes(w, false, kind);
   w.recompute = {.kind = workloads::RecomputeKind::selective, .modules = {workloads::RecomputeModule::layernorm}};
-  return (all - workloads::layer_activation_bytes(w, false, kind)) / states;
+  return (all - workloads::layer_activation_bytes(w, false, kind)) / states_bytes;
 }
 
 // Both norms of a layer; of those that are a part of a product's module none, which leaves the one before latent attention and the one
