@@ -99,7 +99,7 @@ TEST(MalformedStacks, UnknownKey) {
       "whole_messages, selective_by_product, selective_narrow, fp8_recipe, log_softmax, adopts_gradients, whole_logits, whole_head, "
       "vocab_multiple, remakes_logits, "
       "loss_pieces, widens_pieces, "
-      "repeats_kv, packed_qkv, own_tokens_first, keeps_gathered, separate_qkv, separate_gate, fused_adapters, reduces_by_product, "
+      "repeats_kv, joined_norms, packed_qkv, own_tokens_first, keeps_gathered, separate_qkv, separate_gate, fused_adapters, reduces_by_product, "
       "copies_shared, "
       "gathers_by_product, "
       "merges_branches, joins_gathered, autocast, compiled, rope_kernels, rope_copies, rope_by_document, "
@@ -183,9 +183,10 @@ TEST(MalformedStacks, LaunchesOfExperts) {
       "    7 | experts: {routing: {forward: 3, backward: 1}}\n"
       "      |           ^\n"
       "  did you mean 'routing_kernels'? known: grouped_gemm, low_precision_dispatch, permutation, gathers_counts, "
-      "exchanges_weights, stacked, replays_dispatch, eager, gathered_biases, fills_blocks, issue, "
+      "exchanges_weights, stacked, replays_dispatch, eager, gathered_biases, fills_blocks, kept_copies, issue, "
       "routing_kernels, permutation_kernels, sorting_kernels, pairing_kernels, loop_kernels, pair_copies, product_copies, "
-      "gate_bias_copies, bias_copies, clamp_copies, token_adds, sort_adds, dispatch_kernels, wire_multiple, kept_outputs, grouped_kernel");
+      "gate_bias_copies, bias_copies, clamp_copies, token_adds, sort_adds, dispatch_kernels, wire_multiple, activation_kept, kept_outputs, "
+      "grouped_kernel");
 }
 
 TEST(MalformedStacks, Memory) {
