@@ -122,6 +122,36 @@ TEST_F(WhatHoldsWhenLeftOut, the_stack_says_how_products_in_8_bits_are_scaled) {
   EXPECT_EQ(recipe({{"software", "{like: megatron-core, fp8_recipe: mxfp8}"}, {"precision", "fp8"}}), Scaling::mxfp8);
 }
 
+// Transformer Engine's NVFP4 on NVIDIA's GPUs; AMD's products in 4 bits have no scale of the tensor.
+TEST_F(WhatHoldsWhenLeftOut, the_gpu_says_how_products_in_4_bits_are_scaled) {
+  use_ready_made_files();
+  const auto precision = [](const char* cluster, const char* types) {
+    const Job job = load_job({"llama3-8b-8-h100", {{"cluster", cluster}, {"precision", types}}, {}});
+    const workloads::Precision again = read_text(job.resolved.to_yaml()).workload.precision;
+    EXPECT_EQ(again.recipe, job.workload.precision.recipe);
+    EXPECT_EQ(again.bf16_at_start, job.workload.precision.bf16_at_start);
+    EXPECT_EQ(again.bf16_at_end, job.workload.precision.bf16_at_end);
+    return again;
+  };
+  using workloads::Scaling;
+  EXPECT_EQ(precision("hgx-b200", "fp4").recipe, Scaling::nvfp4);
+  EXPECT_EQ(precision("hgx-b200", "{compute: fp4, recipe: blockwise, bf16_at_start: 1}").recipe, Scaling::blockwise);
+  EXPECT_EQ(precision("mi355x-8", "fp4").recipe, Scaling::delayed);
+  EXPECT_EQ(precision("hgx-b200", "{compute: fp8, bf16_at_start: 1, bf16_at_end: 2}").bf16_at_end, 2);
+}
+
+// Blackwell's products read 8 bits in either order, which counts where a stack casts weights once a step.
+TEST_F(WhatHoldsWhenLeftOut, the_gpu_says_whether_casts_make_transposed_copies) {
+  use_ready_made_files();
+  const auto any_order = [](const char* cluster, const char* software) {
+    return load_job({"llama3-8b-8-h100", {{"cluster", cluster}, {"precision", "fp8"}, {"software", software}}, {}})
+        .workload.fusions.any_order;
+  };
+  EXPECT_TRUE(any_order("hgx-b200", "megatron-core"));
+  EXPECT_FALSE(any_order("hgx-b200", "torchtitan"));
+  EXPECT_FALSE(any_order("dgx-h100-ndr400", "megatron-core"));
+}
+
 TEST_F(WhatHoldsWhenLeftOut, overrides_come_last) {
   const Job job = load_job({"small", {{"parallel.tp", "4"}, {"parallel.dp", "2"}, {"simulation.seed", "5"}}, 9});
   EXPECT_EQ(job.name, "small");
