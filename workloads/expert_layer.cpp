@@ -141,7 +141,7 @@ Section activation_of(const Workload& workload, double pairs) {
 
 // What moe_act recomputes: the activation with the clamps before it.
 std::vector<Item> activation_again(const Workload& workload, double pairs) {
-  return assemble({clamps(workload, products_of(workload, pairs)), activation_of(workload, pairs)}).forward;
+  return assemble({of_experts(clamps(workload, products_of(workload, pairs))), of_experts(activation_of(workload, pairs))}).forward;
 }
 
 // Whose result `expert_fc2` is, or for whose product alone it is there.

@@ -32,6 +32,16 @@ TEST(HostTimeOfExperts, IsOfRoutingPermutationsAndExperts) {
   }
 }
 
+// What is made again of their activation as well.
+TEST(HostTimeOfExperts, IsOfTheActivationThatIsMadeAgain) {
+  const sim::Job job = expert_job(8, "{dp: 8, ep: 8}", "{global: 8, micro: 1, sequence: 2048}", "recompute: {modules: [moe_act]}\n");
+  const workloads::ExpertLayer experts(job.workload);
+  workloads::ExpertWork again = experts.work({Pass::backward_input, true}, 0, 0, 0);
+  again.again = experts.again(again.what);
+  EXPECT_TRUE(again.again);
+  for (const workloads::Operator& op : workloads::operators_of(job.workload, again)) EXPECT_TRUE(op.of_experts) << op.name;
+}
+
 // What the stack says of `issue` counts where it says nothing of experts; half of it is less where experts wait for their host.
 TEST(HostTimeOfExperts, ShortensStepsThatWaitForTheirHost) {
   const auto issued = [](const char* experts) {
