@@ -3,6 +3,7 @@
 
 #include "workloads/frozen_weights.hpp"
 #include "workloads/operators/adapters.hpp"
+#include "workloads/operators/casts.hpp"
 #include "workloads/operators/shard.hpp"
 #include "workloads/saved_weights.hpp"
 #include "workloads/unit_memory.hpp"
@@ -19,11 +20,11 @@ double optimizer_bytes(const Workload& workload, const MemoryHabits& habits, con
          state * ((bytes_of(workload.trained_weights()) < state ? 1 : 0) + (sharded_copy ? 1 : 0));
 }
 
-// Of a weight, copies of fewer bits that products read: by rows, unless it is kept so, and by columns.
+// Of a weight, copies of fewer bits that products read: by rows, unless it is kept so, and by columns where these are read apart.
 double narrow_copy_bytes(const Workload& workload, const ReplicaSync& sync, DType products) {
   const double narrow = bytes_of(products);
   if (narrow >= bytes_of(workload.precision.weights)) return 0;
-  return (narrow < sync.layer_weight_bytes ? 2 : 1) * narrow;
+  return (weight_copies(workload) - (narrow < sync.layer_weight_bytes ? 0 : 1)) * weight_copy_bytes(workload, products);
 }
 
 // While the update runs, beside what stays and what `root` holds.

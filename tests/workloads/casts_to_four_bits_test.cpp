@@ -7,6 +7,7 @@
 
 #include "operators_workloads.hpp"
 #include "workloads/stage_program.hpp"
+#include "workloads/unit_memory.hpp"
 
 namespace rehearse::workloads::testing {
 namespace {
@@ -91,6 +92,24 @@ TEST(EitherOrder, TransposesNothingBehindAGather) {
   EXPECT_GT(transposes(workload), 0);
   workload.fusions.any_order = true;
   EXPECT_EQ(transposes(workload), 0);
+}
+
+// Copies of weights that lie there for good are those that the cast writes.
+TEST(EitherOrder, KeepsOneCopyOfWeights) {
+  const auto kept = [](const Workload& workload) {
+    MemoryHabits habits;
+    const Parameters own{.all = 1, .layers = 1};
+    const double without = static_memory(workload, habits, own).temporary;
+    habits.narrow_copies = true;
+    return static_memory(workload, habits, own).temporary - without;
+  };
+  Workload workload = of_type(DType::fp8, Scaling::tensorwise);
+  EXPECT_EQ(kept(workload), 2);
+  workload.fusions.any_order = true;
+  EXPECT_EQ(kept(workload), 1);
+  workload.precision.param_gather = DType::fp8;
+  EXPECT_EQ(kept(workload), 0);
+  EXPECT_EQ(kept(of_type(DType::fp4, Scaling::nvfp4)), 2 * four_bits);
 }
 
 // Of four layers the first and the last two have products in bf16, and cast nothing; the others as before.
