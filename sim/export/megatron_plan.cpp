@@ -55,7 +55,15 @@ void write_precision(const workloads::Precision& precision, Arguments& out) {
       out.add("fp8-recipe", std::string(workloads::scalings.of(precision.recipe)));
     out.flag_if(precision.param_gather == DType::fp8, "fp8-param-gather");
   }
-  if (precision.compute == DType::fp4) out.add("fp4-format", "e2m1");
+  if (precision.compute == DType::fp4) {
+    out.add("fp4-format", "e2m1");
+    if (precision.recipe == workloads::Scaling::nvfp4) out.add("fp4-recipe", "nvfp4");  // it has a word for no other
+  }
+  if (narrow && precision.bf16_at_start + precision.bf16_at_end > 0) {
+    out.flag("first-last-layers-bf16");
+    out.add("num-layers-at-start-in-bf16", precision.bf16_at_start);
+    out.add("num-layers-at-end-in-bf16", precision.bf16_at_end);
+  }
   out.flag_if(precision.compute != DType::fp32 && precision.gradients == DType::bf16, "grad-reduce-in-bf16");
   out.flag_if(precision.activation_input == DType::fp8, "activation-func-fp8-input-store");
 }

@@ -58,6 +58,7 @@ void read_older_megatron(MegatronArguments& arguments, Draft& draft);
 // Its halves, which throw InputError for what cannot be simulated.
 void read_megatron_model(MegatronArguments& arguments, Draft& draft);
 void read_megatron_plan(MegatronArguments& arguments, std::int64_t world, Draft& draft);
+void read_megatron_precision(MegatronArguments& arguments, Draft& draft);  // of the plan
 
 // What experts' rows are filled up to with --moe-router-padding-for-quantization (get_fp8_align_size in megatron/core/fp8_utils.py). None
 // in fp4, where get_fp4_align_size said 32 at first and says 128 now.

@@ -16,7 +16,6 @@ namespace rehearse::sim {
 namespace {
 
 using config::Node;
-
 using workloads::DispatchKernels;
 
 constexpr std::int64_t most_in_megatron = 1'000'000;
@@ -104,34 +103,6 @@ void read_megatron_batch(MegatronArguments& arguments, const MegatronDegrees& de
     draft.ignore("rampup-batch-size (the job is the step at the full batch)");
   if (const auto sequence = arguments.take("seq-length")) return draft.set("batch.sequence", *sequence);
   draft.need("batch.sequence", "there is no --seq-length");
-}
-
-void read_megatron_precision(MegatronArguments& arguments, Draft& draft) {
-  const bool bf16 = arguments.flag("bf16"), fp16 = arguments.flag("fp16");
-  const auto fp8 = arguments.take("fp8-format"), fp8_too = arguments.take("fp8"), fp4 = arguments.take("fp4-format");
-  const bool narrow_gradients = arguments.flag("grad-reduce-in-bf16");
-  if (arguments.flag("accumulate-allreduce-grads-in-fp32") && narrow_gradients) draft.infer("gradients are reduced in bf16");
-  if (!bf16 && !fp16 && !fp8 && !fp8_too) {
-    draft.set("precision", "fp32");
-    return draft.infer("precision: fp32, since neither --bf16 nor --fp16 is given");
-  }
-  const std::string compute = fp4 ? "fp4" : fp8 || fp8_too ? "fp8" : bf16 ? "bf16" : "fp16";
-  const auto recipe = arguments.take("fp8-recipe");
-  const bool gathers = arguments.flag("fp8-param-gather"), has_recipe = recipe && compute == "fp8";
-  const bool narrow_input = arguments.flag("activation-func-fp8-input-store");
-  if (!narrow_gradients && !gathers && !has_recipe && !narrow_input) return draft.set("precision", compute);
-  draft.set("precision.compute", compute);
-  if (has_recipe) draft.set("precision.recipe", *recipe);
-  if (narrow_input) draft.set("precision.activation_input", "fp8");
-  if (gathers && has_recipe && recipe->as_string() == "mxfp8") {
-    draft.infer("precision.param_gather: left out, since parameters in mxfp8 are gathered in bf16");
-  } else if (gathers) {
-    draft.set("precision.param_gather", "fp8");
-  }
-  if (!narrow_gradients) return;
-  draft.set("precision.weights", fp16 ? "fp16" : "bf16");
-  draft.set("precision.gradients", "bf16");
-  draft.set("precision.optimizer", "fp32");
 }
 
 constexpr std::array<std::string_view, 5> attention_backends{"flash", "fused", "unfused", "local", "auto"};  // AttnBackend of Megatron-Core
@@ -370,11 +341,6 @@ void read_graphs(MegatronArguments& arguments, Draft& draft) {
 }
 
 }  // namespace
-
-std::optional<std::int64_t> megatron_multiple(workloads::DType compute, workloads::Scaling recipe) {
-  if (compute == workloads::DType::fp4) return std::nullopt;
-  return compute == workloads::DType::fp8 && recipe == workloads::Scaling::mxfp8 ? 32 : 16;
-}
 
 void read_megatron_plan(MegatronArguments& arguments, std::int64_t world, Draft& draft) {
   MegatronDegrees degrees = read_degrees(arguments, draft);

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <tuple>
 
 #include "config/data_dir.hpp"
 #include "config/keys.hpp"
@@ -130,6 +131,23 @@ TEST(PartsOfAPlan, GoToMegatronAndBack) {
   const Job again = imported("megatron", text, back.left_out);
   EXPECT_EQ(again.workload.graphs, job.workload.graphs);
   EXPECT_EQ(step_of(again), step_of(job));
+}
+
+// Layers that stay in bf16 at the ends, and NVFP4; of 4 bits without its transform Megatron has no word.
+TEST(PartsOfAPlan, LayersInBf16GoToMegatronAndBack) {
+  for (const auto& [precision, said] : {std::pair{"{compute: fp8, recipe: mxfp8, bf16_at_start: 2}", true},
+                                        {"{compute: fp4, bf16_at_end: 4}", true},
+                                        {"{compute: fp4, recipe: blockwise, bf16_at_end: 1}", false}}) {
+    const Job job = load_job({"llama3-8b-64-h100", {{"cluster", "dgx-b200-ndr400"}, {"precision", precision}}, {}});
+    const std::string text = text_of("megatron", job);
+    EXPECT_NE(text.find("--first-last-layers-bf16"), std::string::npos) << text;
+    const ReadBack back = read_back(job, "megatron", text);
+    EXPECT_TRUE(back.otherwise.empty()) << text;
+    EXPECT_EQ(std::ranges::none_of(back.left_out, [](const LeftOut& one) { return one.key.starts_with("precision"); }), said) << precision;
+    const workloads::Precision again = imported("megatron", text, back.left_out).workload.precision, types = job.workload.precision;
+    EXPECT_EQ(std::tuple(again.recipe, again.bf16_at_start, again.bf16_at_end),
+              std::tuple(types.recipe, types.bf16_at_start, types.bf16_at_end));
+  }
 }
 
 // Experts filled up, delayed weight gradients, and what activation functions keep; the head in 8 bits Megatron cannot say.
