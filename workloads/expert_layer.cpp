@@ -224,12 +224,28 @@ std::vector<Operator> operators_of(const Workload& workload, const ExpertWork& w
   return all;
 }
 
+namespace {
+
+bool is_wide(const Workload& workload, int layer) { return workload.precision.wide(layer, workload.model.layers); }
+
+// Of layers that do the same the one that stands for them: those in bf16 send other bytes.
+int one_of_alike(const Workload& workload, int layer) {
+  const Precision& precision = workload.precision;
+  if (is_wide(workload, layer)) return precision.bf16_at_start > 0 ? 0 : workload.model.layers - 1;
+  return precision.bf16_at_start;
+}
+
+}  // namespace
+
 ExpertLayer::ExpertLayer(const Workload& workload, int step) : workload_(workload), loads_(workload, step) {}
 
 const ExpertCalls& ExpertLayer::calls(Pass pass, int ep_rank, int layer, int microbatch) const {
   const int chunks = workload_.experts.chunks_of(layer);
   if (loads_.even() || workload_.parallel.etp == 1) ep_rank = 0;  // exchanges are all members' together
-  if (loads_.even()) layer = microbatch = 0;
+  if (loads_.even()) {
+    layer = one_of_alike(workload_, layer);
+    microbatch = 0;
+  }
   const Key key{pass, chunks, ep_rank, layer, microbatch};
   const auto it = calls_.find(key);
   return it != calls_.end() ? it->second : calls_.emplace(key, make_calls(pass, chunks, ep_rank, layer, microbatch)).first->second;
@@ -329,7 +345,7 @@ std::shared_ptr<const Exchange> ExpertLayer::exchange(bool dispatch, bool weight
   std::shared_ptr<const Exchange>& known = exchanges_[{dispatch, weights && hybrid, chunks, layer, microbatch}];
   if (known) return known;
   const Shard shard = expert_shard_of(workload_);
-  const bool narrow = dispatch && shard.low_precision() && workload_.fusions.low_precision_dispatch;
+  const bool narrow = dispatch && shard.low_precision() && workload_.fusions.low_precision_dispatch && !is_wide(workload_, layer);
   Exchange exchange;
   if (loads_.senders_alike()) {
     for (int to = 0; to < workload_.parallel.ep; ++to) {

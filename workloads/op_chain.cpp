@@ -69,7 +69,7 @@ void OpChain::compute(const void* origin, const std::vector<Operator>& operators
 
 void OpChain::compute(const ExpertWork& work, Phase phase, const std::string& label) {
   Op op = placed(OpKind::compute, Stream::compute, phase);
-  op.item = build_.work_of(work);
+  op.item = build_.work_of(work, at_.layer);
   append(op, label);
 }
 

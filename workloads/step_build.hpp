@@ -52,7 +52,8 @@ struct Build {
   // By the segment or operator list they came from, how often it runs, and the groups of its queue's calls.
   std::map<std::tuple<const void*, int, std::vector<std::uint32_t>>, std::uint32_t> works;
   std::shared_ptr<ExpertLayer> experts = nullptr;  // of a model with experts
-  std::unordered_map<ExpertWork, std::uint32_t, ExpertWorkHash> expert_works = {};
+  std::unordered_map<ExpertWork, std::uint32_t, ExpertWorkHash> expert_works = {}, wide_works = {};
+  std::optional<Workload> wide = std::nullopt;  // of layers in bf16, where a model with experts has them
   std::map<std::pair<std::uint32_t, std::vector<std::uint32_t>>, std::uint32_t> works_alike = {};
   std::map<GroupKind, std::vector<std::uint32_t>> groups = {};  // [global rank]; no_group until somebody asks
 
@@ -77,10 +78,17 @@ struct Build {
     work.queue_groups = queue_groups;
     return it->second = graph.add_work(std::move(work));
   }
-  std::uint32_t work_of(const ExpertWork& work) {
-    const auto [it, added] = expert_works.try_emplace(work, 0);
-    if (added) it->second = graph.add_work({{}, 1, false, nullptr, {}, work});
-    return it->second;
+  // In a layer in bf16 its operators stand for it.
+  std::uint32_t work_of(const ExpertWork& work, int layer) {
+    const bool in_bf16 = workload.precision.wide(layer, workload.model.layers);
+    const auto [it, added] = (in_bf16 ? wide_works : expert_works).try_emplace(work, 0);
+    if (!added) return it->second;
+    Work made;
+    if (in_bf16)
+      made.operators = operators_of(*wide, work);
+    else
+      made.experts = work;
+    return it->second = graph.add_work(std::move(made));
   }
   // The group of this kind that a rank is in.
   std::uint32_t group_of(GroupKind kind, int global) {

@@ -32,8 +32,10 @@ class Ranks {
   }
 
  private:
-  // Uneven routing: bytes that a rank gathers over its etp group, or offloads, go with its tokens.
-  [[nodiscard]] bool only_works_differ() const { return build_.workload.parallel.etp == 1 && !build_.workload.offload_activations; }
+  // Uneven routing: bytes that a rank gathers over its etp group, or offloads, go with its tokens, and so do operators of experts in bf16.
+  [[nodiscard]] bool only_works_differ() const {
+    return build_.workload.parallel.etp == 1 && !build_.workload.offload_activations && !build_.wide;
+  }
 
   void emit(std::uint32_t rank, int stage) {
     build_.graph.begin_block(rank);
@@ -62,7 +64,7 @@ class Ranks {
     if (!like.experts) return work_of_groups_like(op.item, rank);
     ExpertWork work = *like.experts;
     work.pairs = build_.experts->work(work.what, build_.compiled.grid.expert_rank(global), op.layer, op.microbatch).pairs;
-    return build_.work_of(work);
+    return build_.work_of(work, op.layer);
   }
 
   // A rank does few works again and again.
@@ -141,6 +143,8 @@ Folding folded_by_stage(const Workload& workload) {
 StepGraph build_step(const Workload& workload, const Compiled& compiled, const Folding& folding, int step) {
   Build build{workload, compiled, folding, StepGraphBuilder(folding.ranks), {}};
   if (workload.model.moe) build.experts = std::make_shared<ExpertLayer>(workload, step);
+  const bool wide_layers = workload.precision.bf16_at_start + workload.precision.bf16_at_end > 0;
+  if (workload.model.moe && wide_layers) build.wide = of_wide_layers(workload);
   link_all(build, Ranks(build).emit());
   StepGraph graph = std::move(build.graph).freeze();
   graph.staggered = build.compiled.schedule->staggers_steps();

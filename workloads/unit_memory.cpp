@@ -32,8 +32,10 @@ class Sizes {
   [[nodiscard]] UnitMemory layers(const Unit& unit) const {
     const bool recomputed = unit.recomputed;
     const LayerKind kind = unit.layer_kind;
-    Workload nothing_dropped = unit.wide ? of_wide_layers(workload_) : workload_;
-    const double kept = layer_activation_bytes(nothing_dropped, recomputed, kind, unit.reach);
+    const auto wide = unit.wide ? std::optional(of_wide_layers(workload_)) : std::nullopt;
+    const Workload& own = wide ? *wide : workload_;
+    const double kept = layer_activation_bytes(own, recomputed, kind, unit.reach);
+    Workload nothing_dropped = own;
     nothing_dropped.recompute = {};
     nothing_dropped.precision.activation_input.reset();
     const double dropped = layer_activation_bytes(nothing_dropped, false, kind, unit.reach) - kept;
@@ -61,7 +63,7 @@ class Sizes {
       memory.activations += 4 * states();
       memory.backward_temporary += 4 * states();
     }
-    if (kind == LayerKind::experts) add_experts(unit, memory);
+    if (kind == LayerKind::experts) add_experts(own, unit, memory);
     if (holds_inputs(recomputed)) {  // the gradient of this one's output is the next one's
       memory.left = 2 * states();
       memory.backward_temporary -= states();
@@ -218,18 +220,18 @@ class Sizes {
 
   // Copies of a rank's own tokens on their way to experts and back, and per pair received: the experts' output and what comes of it
   // unsorted at the end of forward. In chunks the one at hand and the neighbours that travel beside it, unsorted, are there, the one at
-  // hand with all that it recomputes.
-  void add_experts(const Unit& unit, UnitMemory& memory) const {
+  // hand with all that it recomputes. own: the workload as the unit has it.
+  void add_experts(const Workload& own, const Unit& unit, UnitMemory& memory) const {
     const MoeSpec& moe = *workload_.model.moe;
     const double chunks = workload_.experts.chunks_of(unit.first_layer);
     const double at_hand = 1 / chunks, travelling = chunks > 1 ? 1 / chunks : 0;
     const double state = workload_.model.routed_width() * shard_.element;
-    Workload nothing_dropped = workload_;
+    Workload nothing_dropped = own;
     nothing_dropped.experts.chunk_recompute = false;
     nothing_dropped.recompute = {};
     nothing_dropped.precision.activation_input.reset();
     const PairTensors made = pair_tensors(nothing_dropped);
-    memory.received_activations = received_activation_bytes(workload_, unit.recomputed);
+    memory.received_activations = received_activation_bytes(own, unit.recomputed);
     // Dropped tensors are there again while the layer, or where chunks bring back their own the chunk, is at work.
     const bool by_chunk = workload_.experts.chunk_recompute || workload_.recompute.drops(RecomputeModule::moe_act);
     const bool planned = habits_.planned && unit.recomputed;

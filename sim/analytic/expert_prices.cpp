@@ -25,7 +25,8 @@ const std::vector<ChunkTimes>& ExpertPrices::chunks(const workloads::RoutedExper
 ChunkTimes ExpertPrices::chunk(const workloads::RoutedExperts& what, int layer, int microbatch, int stage) {
   const int hottest = layer_.loads().at(layer, microbatch).hottest;
   const workloads::ExpertCalls& calls = layer_.calls(what.pass, hottest, layer, microbatch);
-  const WorkTimes& times = work(layer_.work(what, hottest, layer, microbatch).pairs);
+  const bool wide = workload_.precision.wide(layer, workload_.model.layers);
+  const WorkTimes& times = work(layer_.work(what, hottest, layer, microbatch).pairs, wide);
   ChunkTimes chunk{workload_.experts.chunks_of(layer)};
   chunk.dispatch_s = seconds(calls.dispatch, stage);
   chunk.combine_s = seconds(calls.combine, stage);
@@ -66,12 +67,14 @@ double ExpertPrices::WorkTimes::of(const workloads::RoutedExperts& what) const {
   return what.weight_gradients ? inputs_s + weights_s : inputs_s;
 }
 
-const ExpertPrices::WorkTimes& ExpertPrices::work(double pairs) {
-  const auto [it, added] = work_.try_emplace(pairs);
+const ExpertPrices::WorkTimes& ExpertPrices::work(double pairs, bool wide) {
+  const auto [it, added] = work_[wide ? 1 : 0].try_emplace(pairs);
   WorkTimes& times = it->second;
   if (!added) return times;
+  if (wide && !wide_) wide_ = workloads::of_wide_layers(workload_);
+  const workloads::Workload& own = wide ? *wide_ : workload_;
   const auto seconds_of = [&](const workloads::Operator& op) { return operator_seconds(system_.gpu, system_.software, op); };
-  const workloads::BlockProgram experts = workloads::expert_operators(workload_, pairs);
+  const workloads::BlockProgram experts = workloads::expert_operators(own, pairs);
   for (const workloads::Item& item : experts.forward) times.forward_s += seconds_of(std::get<workloads::Operator>(item));
   for (const workloads::Item& item : experts.backward) {
     const auto& op = std::get<workloads::Operator>(item);
@@ -79,7 +82,7 @@ const ExpertPrices::WorkTimes& ExpertPrices::work(double pairs) {
   }
   const auto seconds_of_work = [&](const workloads::ExpertWork& work) {
     double sum = 0;
-    for (const workloads::Operator& op : workloads::operators_of(workload_, work, experts)) sum += seconds_of(op);
+    for (const workloads::Operator& op : workloads::operators_of(own, work, experts)) sum += seconds_of(op);
     return sum;
   };
   const bool less = workload_.recompute.keeps(workloads::LayerOutput::expert_fc2) || workloads::replays_dispatch(workload_);

@@ -2,7 +2,9 @@
 // wait.
 #pragma once
 
+#include <array>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
@@ -35,17 +37,18 @@ class ExpertPrices {
     [[nodiscard]] double of(const workloads::RoutedExperts& what) const;
   };
   [[nodiscard]] ChunkTimes chunk(const workloads::RoutedExperts& what, int layer, int microbatch, int stage);
-  [[nodiscard]] const WorkTimes& work(double pairs);
+  [[nodiscard]] const WorkTimes& work(double pairs, bool wide);
 
   const System& system_;
   const workloads::Workload& workload_;
+  std::optional<workloads::Workload> wide_;  // of layers in bf16, when one is asked for
   PriceBook& prices_;
   workloads::ExpertLayer layer_;
   int step_;
   int microbatches_;                                                                       // that differ
   std::map<std::tuple<workloads::Pass, bool, int, int>, std::vector<ChunkTimes>> chunks_;  // by work, layer and place
-  std::unordered_map<double, WorkTimes> work_;                                             // by pairs; never walked through
-  std::map<int, std::unordered_map<const workloads::Exchange*, double>> exchanges_s_;      // by place; the layer keeps them
+  std::array<std::unordered_map<double, WorkTimes>, 2> work_;  // [in a layer in bf16] by pairs; never walked through
+  std::map<int, std::unordered_map<const workloads::Exchange*, double>> exchanges_s_;  // by place; the layer keeps them
 };
 
 }  // namespace rehearse::sim

@@ -249,7 +249,8 @@ UnitTensors in_order_of(workloads::TensorOrder order, const Workload& workload, 
 }  // namespace
 
 UnitTensors tensors_of(const Workload& workload, const workloads::MemoryHabits& habits, const Unit& unit) {
-  UnitTensors made = in_order_of(habits.order, workload, habits, unit);
+  const auto wide = unit.wide ? std::optional(workloads::of_wide_layers(workload)) : std::nullopt;
+  UnitTensors made = in_order_of(habits.order, wide ? *wide : workload, habits, unit);
   made.again = unit.recomputed;
   return made;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "sim/cost/queue.hpp"
 #include "sim/memory/ranks_at_rest.hpp"
@@ -111,8 +112,9 @@ bool needs_no_less_than_smaller(const Workload& workload) {
   return !drawn && workload.experts.pad_to <= 0 && shape.microbatches >= 2 * shape.stages * shape.chunks;
 }
 
-std::size_t Floors::layer_part(const workloads::LayerShape& shape, bool again) {
-  return first_layer + 2 * (static_cast<std::size_t>(shape.kind) * reaches + static_cast<std::size_t>(shape.reach)) + (again ? 1 : 0);
+std::size_t Floors::layer_part(const workloads::LayerShape& shape, bool again, bool wide) {
+  const std::size_t of_shape = static_cast<std::size_t>(shape.kind) * reaches + static_cast<std::size_t>(shape.reach);
+  return first_layer + 4 * of_shape + (wide ? 2 : 0) + (again ? 1 : 0);
 }
 
 const Floors::Units& Floors::units(const Workload& workload) {
@@ -125,18 +127,22 @@ const Floors::Units& Floors::units(const Workload& workload) {
   made.of = workload;
   made.operators = operators;
   made.standing = workloads::standing_bytes(workload, base_.system.software.memory.habits);
-  const Computation computation(base_.system, made.of);
+  const Workload in_bf16 = workloads::of_wide_layers(made.of);
+  const Computation computation(base_.system, made.of), of_wide(base_.system, in_bf16);
   const workloads::Cutter cutter(made.of, workloads::Granularity::layer);
-  const auto put = [&](std::size_t part, const workloads::BlockProgram& block) {
+  const auto put = [&](std::size_t part, const workloads::BlockProgram& block, bool wide = false) {
     const workloads::UnitProgram unit = cutter.unit(block);
-    made.parts[part] = {computation.of(unit), unit.parameters, unit.expert_parameters, unit.frozen_parameters,
+    made.parts[part] = {(wide ? of_wide : computation).of(unit), unit.parameters, unit.expert_parameters, unit.frozen_parameters,
                         workloads::base_parameters(unit)};
   };
   const workloads::Model& model = workload.model;
-  std::set<workloads::LayerShape> shapes;
-  for (int layer = 0; layer < model.layers; ++layer) shapes.insert(workloads::shape_of(model, layer));
-  for (const workloads::LayerShape& shape : shapes) {
-    for (const bool again : {false, true}) put(layer_part(shape, again), workloads::layer_program(made.of, again, shape.kind, shape.reach));
+  std::set<std::pair<workloads::LayerShape, bool>> shapes;
+  for (int layer = 0; layer < model.layers; ++layer)
+    shapes.emplace(workloads::shape_of(model, layer), workload.precision.wide(layer, model.layers));
+  for (const auto& [shape, wide] : shapes) {
+    const Workload& own = wide ? in_bf16 : made.of;
+    for (const bool again : {false, true})
+      put(layer_part(shape, again, wide), workloads::layer_program(own, again, shape.kind, shape.reach), wide);
   }
   if (model.vocab > 0) {
     put(embedding, workloads::embedding_program(made.of));
@@ -169,7 +175,7 @@ const std::vector<Floors::StageCounts>& Floors::stages(const Workload& workload)
         if (c == 0) stage.first_chunk[part] += count;
       };
       for (int layer = chunk.first_layer; layer < chunk.first_layer + chunk.layers; ++layer) {
-        add(layer_part(workloads::shape_of(model, layer), again-- > 0), 1);
+        add(layer_part(workloads::shape_of(model, layer), again-- > 0, workload.precision.wide(layer, model.layers)), 1);
       }
       if (chunk.embedding && model.vocab > 0) add(embedding, 1);
       if (!chunk.head || model.vocab == 0) continue;

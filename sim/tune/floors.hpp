@@ -40,10 +40,10 @@ class Floors {
   [[nodiscard]] double needed_bytes(const workloads::Workload& workload);
 
  private:
-  // The model's ends, MTP modules as they are and recomputed in full, and behind them layers of each shape likewise.
+  // The model's ends, MTP modules as they are and recomputed in full, and behind them layers of each shape likewise, and those in bf16.
   static constexpr std::size_t embedding = 0, head = 1, prediction = 2, prediction_again = 3, first_layer = 4;
-  static constexpr std::size_t kinds = 3, reaches = 4, part_count = first_layer + 2 * kinds * reaches;
-  static std::size_t layer_part(const workloads::LayerShape& shape, bool again);
+  static constexpr std::size_t kinds = 3, reaches = 4, part_count = first_layer + 4 * kinds * reaches;
+  static std::size_t layer_part(const workloads::LayerShape& shape, bool again, bool wide);
   struct UnitFloor {
     double seconds = 0;                                 // forward, recomputation and backward, of computation alone
     double all = 0, experts = 0, frozen = 0, base = 0;  // parameters; base: without adapters

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "workloads/operators/casts.hpp"
 #include "workloads/operators/section.hpp"
 #include "workloads/operators/wire.hpp"
 
@@ -170,6 +171,8 @@ LayerShape shape_of(const Model& model, int layer) {
 Workload of_wide_layers(const Workload& workload) {
   Workload wide = workload;
   wide.precision = workload.precision.of_wide_layers();
+  // Attention in 8 bits is of what Transformer Engine's autocast holds, which leaves these layers out.
+  if (wide.precision.attention && is_narrow(*wide.precision.attention)) wide.precision.attention.reset();
   return wide;
 }
 
