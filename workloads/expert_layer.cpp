@@ -141,7 +141,7 @@ Section activation_of(const Workload& workload, double pairs) {
 
 // What moe_act recomputes: the activation with the clamps before it.
 std::vector<Item> activation_again(const Workload& workload, double pairs) {
-  return assemble({of_experts(clamps(workload, products_of(workload, pairs))), of_experts(activation_of(workload, pairs))}).forward;
+  return of_experts(assemble({clamps(workload, products_of(workload, pairs)), activation_of(workload, pairs)})).forward;
 }
 
 // Whose result `expert_fc2` is, or for whose product alone it is there.
@@ -185,24 +185,16 @@ BlockProgram expert_operators(const Workload& workload, double pairs) {
   const bool bias = workload.model.biases;
   const double products = products_of(workload, pairs);
   const double parameters = static_cast<double>(experts) * static_cast<double>(shard.hidden) * static_cast<double>(width + ffn);
-  std::vector<Section> sections{
-      pairing(workload),
-      wire_copies(workload, shard, pairs * copies_per_pair(workload)),
-      sorting(workload, shard, false, pairs),
-      loop(workload, experts),
-      whole_gradients_of_parts(workload, parameters, shard.element, experts),
-      copies(workload, "pair_copies", pairs * static_cast<double>(shard.hidden), workload.fusions.pair_copies),
-      blocks(workload, shard, pairs),
-      grouped_linear(workload, shard, {"experts_fc1", rows, width, shard.hidden, bias}, experts),
-      copies(workload, "product_copies", products, workload.fusions.product_copies),
-      biases_apart(workload, "gate_bias_copies", products, workload.fusions.gate_bias_copies),
-      clamps(workload, products),
-      activation_of(workload, pairs),
-      grouped_linear(workload, shard, {"experts_fc2", rows, shard.hidden, ffn, bias}, experts),
-      biases_apart(workload, "bias_copies", pairs * static_cast<double>(shard.hidden), workload.fusions.bias_copies),
-      sorting(workload, shard, true, pairs)};
-  for (Section& section : sections) section = of_experts(std::move(section));
-  return assemble(sections);
+  return of_experts(
+      assemble({pairing(workload), wire_copies(workload, shard, pairs * copies_per_pair(workload)), sorting(workload, shard, false, pairs),
+                loop(workload, experts), whole_gradients_of_parts(workload, parameters, shard.element, experts),
+                copies(workload, "pair_copies", pairs * static_cast<double>(shard.hidden), workload.fusions.pair_copies),
+                blocks(workload, shard, pairs), grouped_linear(workload, shard, {"experts_fc1", rows, width, shard.hidden, bias}, experts),
+                copies(workload, "product_copies", products, workload.fusions.product_copies),
+                biases_apart(workload, "gate_bias_copies", products, workload.fusions.gate_bias_copies), clamps(workload, products),
+                activation_of(workload, pairs), grouped_linear(workload, shard, {"experts_fc2", rows, shard.hidden, ffn, bias}, experts),
+                biases_apart(workload, "bias_copies", pairs * static_cast<double>(shard.hidden), workload.fusions.bias_copies),
+                sorting(workload, shard, true, pairs)}));
 }
 
 std::vector<Operator> operators_of(const Workload& workload, const ExpertWork& work) {

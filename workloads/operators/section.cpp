@@ -81,13 +81,26 @@ Section makes(LayerOutput output, Section section) {
   return section;
 }
 
-Section of_experts(Section section) {
-  for (std::vector<Item>* items : {&section.forward, &section.backward}) {
-    for (Item& item : *items) {
-      if (auto* op = std::get_if<Operator>(&item)) op->of_experts = true;
-    }
+namespace {
+
+void issue_as_experts(std::vector<Item>& items) {
+  for (Item& item : items) {
+    if (auto* op = std::get_if<Operator>(&item)) op->of_experts = true;
   }
+}
+
+}  // namespace
+
+Section of_experts(Section section) {
+  issue_as_experts(section.forward);
+  issue_as_experts(section.backward);
   return section;
+}
+
+BlockProgram of_experts(BlockProgram program) {
+  issue_as_experts(program.forward);
+  issue_as_experts(program.backward);
+  return program;
 }
 
 Section within(GraphScope scope, const Workload& workload, Section section) {

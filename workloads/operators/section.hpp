@@ -28,6 +28,7 @@ struct Section {
 [[nodiscard]] Section makes(LayerOutput output, Section section);
 // What the host issues as it does routing and experts (experts.issue of a stack).
 [[nodiscard]] Section of_experts(Section section);
+[[nodiscard]] BlockProgram of_experts(BlockProgram program);
 // Part of a graph, where the plan captures what it belongs to.
 [[nodiscard]] Section within(GraphScope scope, const Workload& workload, Section section);
 
