@@ -27,7 +27,7 @@ void print_bands(const StepResult& result, const ExpectedBands* bands, std::ostr
   }
   if (result.memory.ranks.empty()) return;
   for (const ExpectedPeak& peak : bands->peaks) {
-    const PeakRange range = peak_range(peak, result.memory);
+    const PeakRange range = peak_range(*bands, peak, result.memory);
     fmt::print(out, "expected memory, {}: {:.1f} to {}{:.1f} GiB ({})\n", memory_counters().of(peak.counter), range.low_bytes / gib,
                range.cut ? "all of " : "", range.high_bytes / gib, peak.basis);
   }

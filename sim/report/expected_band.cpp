@@ -179,16 +179,20 @@ ExpectedBands MeasuredErrors::bands(const Job& job, std::optional<double> needed
   return bands;
 }
 
-PeakRange peak_range(const ExpectedPeak& peak, const MemoryResult& memory) {
+PeakRange peak_range(const ExpectedBands& bands, const ExpectedPeak& peak, const MemoryResult& memory) {
   const double counted = counted_bytes(memory, peak.counter);
   const PeakRange whole{.low_bytes = peak.band.low * counted, .high_bytes = peak.band.high * counted};
-  if (!memory.fits()) return whole;
   double room = 0;
   for (const RankMemory& rank : memory.ranks) {
     const double beside = peak.counter == MemoryCounter::nvidia_smi ? 0 : rank.at_peak[MemoryUse::framework];
     room = std::max(room, rank.capacity_bytes - beside);
   }
-  return {std::min(whole.low_bytes, room), std::min(whole.high_bytes, room), whole.high_bytes > room};
+  const double below = (1 - bands.share) / 2;
+  const bool may_fit = memory.fits() || (bands.fits && bands.fits->chance > below);
+  if (!may_fit) return whole;
+  const double low = std::min(whole.low_bytes, room);
+  if (!memory.fits()) return {.low_bytes = low, .high_bytes = whole.high_bytes};
+  return {low, std::min(whole.high_bytes, room), whole.high_bytes > room};
 }
 
 double MostNeed::chance(double needed_share) const {

@@ -28,14 +28,6 @@ struct ExpectedPeak {
   std::string basis;
 };
 
-// What a source would count, of the GPU with most of it. Of a job that fits no more than there is room for, since a run that asks for more
-// does not end (cut: the band reaches beyond); of another one what it would need.
-struct PeakRange {
-  double low_bytes = 0, high_bytes = 0;
-  bool cut = false;
-};
-[[nodiscard]] PeakRange peak_range(const ExpectedPeak& peak, const MemoryResult& memory);
-
 // How sure it is that memory suffices.
 struct ChanceToFit {
   double chance = 0;
@@ -50,6 +42,15 @@ struct ExpectedBands {
   std::vector<ExpectedPeak> peaks;  // of what says most of GPU and stack first; others of the stack by what was counted
   std::optional<ChanceToFit> fits;  // none: nobody knows
 };
+
+// What a source would count, of the GPU with most of it. Of a job that fits no more than there is room for, since a run that asks for more
+// does not end (cut: the band reaches beyond); of another one what it would need, but from no more than there is room for where it fits
+// more often than a measurement lies below the band, so that band and chance, which are of different runs, do not say opposite things.
+struct PeakRange {
+  double low_bytes = 0, high_bytes = 0;
+  bool cut = false;
+};
+[[nodiscard]] PeakRange peak_range(const ExpectedBands& bands, const ExpectedPeak& peak, const MemoryResult& memory);
 
 // What a plan may need of a GPU's memory, as a factor, at least 1, of what the formula says it needs.
 struct MostNeed {

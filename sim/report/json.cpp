@@ -177,8 +177,8 @@ Json band_json(const std::optional<ErrorBand>& band, double answer, const std::s
 }
 
 // Around what was counted where the band was measured.
-Json peak_json(const ExpectedPeak& peak, const MemoryResult& memory) {
-  const PeakRange range = peak_range(peak, memory);
+Json peak_json(const ExpectedBands& bands, const ExpectedPeak& peak, const MemoryResult& memory) {
+  const PeakRange range = peak_range(bands, peak, memory);
   return {{"low", range.low_bytes},
           {"high", range.high_bytes},
           {"cut", range.cut},
@@ -198,7 +198,7 @@ Json known_json(const Measured& known) {
 Json bands_json(const ExpectedBands& bands, const StepResult& result) {
   Json peaks = Json::array();
   if (!result.memory.ranks.empty()) {
-    for (const ExpectedPeak& peak : bands.peaks) peaks.push_back(peak_json(peak, result.memory));
+    for (const ExpectedPeak& peak : bands.peaks) peaks.push_back(peak_json(bands, peak, result.memory));
   }
   Json json{{"share", bands.share},
             {"step_s", band_json(bands.step, result.step_s, bands.step_basis)},

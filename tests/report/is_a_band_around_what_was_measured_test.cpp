@@ -66,7 +66,7 @@ TEST(BandOfMemory, EndsWhereTheGpuDoes) {
   rank.capacity_bytes = 79 * gib;
   memory.ranks = {rank};
   const auto counted = [&](double high, MemoryCounter counter = MemoryCounter::allocated) {
-    return peak_range({{0.9, high}, counter, "runs"}, memory);
+    return peak_range(ExpectedBands(), {{0.9, high}, counter, "runs"}, memory);
   };
   const PeakRange range = counted(1.2);
   EXPECT_DOUBLE_EQ(range.low_bytes / gib, 63);
@@ -83,13 +83,38 @@ TEST(BandOfMemory, EndsWhereTheGpuDoes) {
   EXPECT_FALSE(needed.cut);
 }
 
+// Of a job that is said not to fit the band begins above the GPU's memory where it fits one time in ten or less, and no higher than that
+// memory where it fits more often: four measurements in five lie in the band, and one in ten below it.
+TEST(BandOfMemory, BeginsWhereTheVerdictLetsIt) {
+  constexpr double gib = 1024.0 * 1024 * 1024;
+  MemoryResult memory;
+  RankMemory rank;
+  rank.at_peak[MemoryUse::weights] = 88 * gib;
+  rank.at_peak[MemoryUse::framework] = 2 * gib;
+  rank.capacity_bytes = 79 * gib;
+  memory.ranks = {rank};
+  const ExpectedPeak peak{{0.95, 1.05}, MemoryCounter::allocated, "runs"};
+  ExpectedBands bands;
+  bands.share = 0.8;
+  const auto begins = [&](const std::optional<ChanceToFit>& fits) {
+    bands.fits = fits;
+    const PeakRange range = peak_range(bands, peak, memory);
+    EXPECT_DOUBLE_EQ(range.high_bytes / gib, 92.4);
+    EXPECT_FALSE(range.cut);
+    return range.low_bytes / gib;
+  };
+  EXPECT_DOUBLE_EQ(begins(ChanceToFit{0.32, "runs"}), 77);
+  EXPECT_DOUBLE_EQ(begins(ChanceToFit{0.09, "runs"}), 83.6);
+  EXPECT_DOUBLE_EQ(begins(std::nullopt), 83.6);
+}
+
 // What people and programs read of it.
 TEST(BandOfMemory, SaysThatItEndsThere) {
   const Report report = prediction(banded_job("nanotron"), 0);
   const StepResult& result = *steps_of(report).front();
   ASSERT_TRUE(result.memory.fits());
   const ExpectedPeak& peak = report.get<ExpectedBands>().peaks.front();
-  const PeakRange range = peak_range(peak, result.memory);
+  const PeakRange range = peak_range(report.get<ExpectedBands>(), peak, result.memory);
   ASSERT_TRUE(range.cut);
   EXPECT_LT(range.high_bytes, peak.band.high * counted_bytes(result.memory, peak.counter));
   EXPECT_NE(written("console", report).find(fmt::format(" to all of {:.1f} GiB (", range.high_bytes / (1024.0 * 1024 * 1024))),
