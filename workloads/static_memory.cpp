@@ -24,7 +24,7 @@ double optimizer_bytes(const Workload& workload, const MemoryHabits& habits, con
 double narrow_copy_bytes(const Workload& workload, const ReplicaSync& sync, DType products) {
   const double narrow = bytes_of(products);
   if (narrow >= bytes_of(workload.precision.weights)) return 0;
-  return (weight_copies(workload) - (narrow < sync.layer_weight_bytes ? 0 : 1)) * weight_copy_bytes(workload, products);
+  return (weight_copies(workload) - (narrow < sync.layer_weight_bytes ? 0 : 1)) * cast_copy_bytes(workload, products);
 }
 
 // While the update runs, beside what stays and what `root` holds.

@@ -112,6 +112,16 @@ TEST(EitherOrder, KeepsOneCopyOfWeights) {
   EXPECT_EQ(kept(of_type(DType::fp4, Scaling::nvfp4)), 2 * four_bits);
 }
 
+// Scales of blocks are kept beside the values that products read: those of queries, keys and values, of the projection and of both products
+// of the MLP.
+TEST(KeptCasts, HaveTheirScales) {
+  const auto kept = [](DType type, Scaling recipe) { return layer_activation_bytes(of_type(type, recipe), false); };
+  const double read = cast_rows * (3 * cast_width + cast_inner);
+  EXPECT_DOUBLE_EQ(kept(DType::fp8, Scaling::mxfp8) - kept(DType::fp8, Scaling::delayed), read / 32);
+  EXPECT_DOUBLE_EQ(kept(DType::fp8, Scaling::blockwise) - kept(DType::fp8, Scaling::delayed), read * 4 / 128);
+  EXPECT_DOUBLE_EQ(kept(DType::fp8, Scaling::delayed) - kept(DType::fp4, Scaling::nvfp4), read * (1 - four_bits));
+}
+
 // Of four layers the first and the last two have products in bf16, and cast nothing; the others as before.
 TEST(WideLayers, HaveTheirProductsInSixteenBits) {
   Workload workload = of_type(DType::fp4, Scaling::nvfp4);

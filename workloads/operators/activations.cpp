@@ -16,7 +16,7 @@ constexpr double fp32_bytes = 4;
 
 // Of an element of what a linear layer reads.
 double saved_input(const Workload& workload, const Shard& shard) {
-  return keeps_casts(workload, shard.linear) ? bytes_of(shard.linear) : shard.element;
+  return keeps_casts(workload, shard.linear) ? cast_copy_bytes(workload, shard.linear) : shard.element;
 }
 
 // Tokens whose inputs of column-parallel layers stay until backward.

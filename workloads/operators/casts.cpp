@@ -57,7 +57,7 @@ bool keeps_casts(const Workload& workload, DType type) {
   return workload.fusions.compiled && recipe == Scaling::tensorwise;
 }
 
-double weight_copy_bytes(const Workload& workload, DType type) { return bytes_of(type) + scale_bytes(workload.precision.recipe, type); }
+double cast_copy_bytes(const Workload& workload, DType type) { return bytes_of(type) + scale_bytes(workload.precision.recipe, type); }
 
 int weight_copies(const Workload& workload) { return lies_as_read(workload, workload.precision.recipe) ? 1 : 2; }
 
@@ -65,7 +65,7 @@ int weight_copies(const Workload& workload) { return lies_as_read(workload, work
 double weight_cast_bytes(const Workload& workload, DType type) {
   if (!is_narrow(type) || keeps_frozen(workload, type)) return 0;
   const Scaling recipe = workload.precision.recipe;
-  const double written = weight_copies(workload) * weight_copy_bytes(workload, type);
+  const double written = weight_copies(workload) * cast_copy_bytes(workload, type);
   return (looks_first(recipe, type) ? 2 : 1) * bytes_of(workload.precision.weights) + written;
 }
 

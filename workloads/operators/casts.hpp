@@ -13,10 +13,11 @@ namespace rehearse::workloads {
 [[nodiscard]] bool transposes_weights(const Workload& workload, DType type);
 // Whether a layer whose products are in this type keeps its input as it multiplied it; else in 16 bits, which backward casts again.
 [[nodiscard]] bool keeps_casts(const Workload& workload, DType type);
-// Of a weight, what its cast once a step reads and writes; 0: it is not cast. copy: one of those that it writes, with its scale, of which
-// there is one for each of the two products unless both read the same.
+// Of a value, what a cast leaves for one product to read: the value and its part of the scales.
+[[nodiscard]] double cast_copy_bytes(const Workload& workload, DType type);
+// Of a weight, what its cast once a step reads and writes; 0: it is not cast. copies: those that it writes, one for each of the two
+// products unless both read the same.
 [[nodiscard]] double weight_cast_bytes(const Workload& workload, DType type);
-[[nodiscard]] double weight_copy_bytes(const Workload& workload, DType type);
 [[nodiscard]] int weight_copies(const Workload& workload);
 // Whether products with this one scale for a tensor read it as it lies.
 [[nodiscard]] bool lies_as_read(const Workload& workload, Scaling recipe);
