@@ -16,8 +16,7 @@ namespace {
 double optimizer_bytes(const Workload& workload, const MemoryHabits& habits, const Parameters& own) {
   const double state = bytes_of(workload.precision.optimizer);
   const bool sharded_copy = habits.half_gradients && workload.precision.weights == DType::fp16 && workload.optimizer.zero_stage > 0;
-  return moment_bytes_per_parameter(workload, own) +
-         state * ((bytes_of(workload.trained_weights()) < state ? 1 : 0) + (sharded_copy ? 1 : 0));
+  return moment_bytes_per_parameter(workload, own) + master_bytes_per_parameter(workload, habits) + (sharded_copy ? state : 0);
 }
 
 // Of a weight, copies of fewer bits that products read: by rows, unless it is kept so, and by columns where these are read apart.
@@ -48,6 +47,18 @@ double update_memory(const Workload& workload, const MemoryHabits& habits, const
 double moment_bytes_per_parameter(const Workload& workload, const Parameters& own) {
   const double moments = workload.optimizer.muon() && own.all > 0 ? 2 - own.layers / own.all : 2;
   return moments * bytes_of(workload.precision.moments);
+}
+
+double master_bytes_per_parameter(const Workload& workload, const MemoryHabits& habits) {
+  const Precision& precision = workload.precision;
+  const double state = bytes_of(precision.optimizer), weight = bytes_of(workload.trained_weights());
+  if (weight >= state) return 0;
+  const bool kept_narrow = precision.param_gather && bytes_of(*precision.param_gather) < weight;
+  const bool apart = habits.master_remainders == MasterRemainders::always ||
+                     (habits.master_remainders == MasterRemainders::narrow_moments && bytes_of(precision.moments) < state);
+  const int zero = workload.optimizer.zero_stage;
+  const bool of_bf16 = workload.trained_weights() == DType::bf16 && precision.optimizer == DType::fp32 && !kept_narrow;
+  return apart && of_bf16 && (zero == 1 || zero == 2) ? state - weight : state;
 }
 
 double scores_buffer_bytes(const Workload& workload, const MemoryHabits& habits) {

@@ -26,6 +26,10 @@ enum class HostAhead : std::uint8_t { units, none, warm_up, queue, messages };
 // (pull request 111431; 2.2). none: since 2.8 (pull request 150398).
 enum class Recorded : std::uint8_t { all, beside, none };
 
+// When ZeRO-1 and 2 keep of an FP32 master copy the 16 bits alone that the BF16 weights lack: where moments are in fewer bits than it, or
+// always.
+enum class MasterRemainders : std::uint8_t { never, narrow_moments, always };
+
 // What a training stack does with memory that the job does not say (platforms/software/*.yaml).
 struct MemoryHabits {
   // The weight-gradient product adds into the gradient buffer and hands autograd an empty tensor of the weights' shape and type instead:
@@ -68,6 +72,7 @@ struct MemoryHabits {
   bool expandable_segments = false;  // PYTORCH_CUDA_ALLOC_CONF of its launcher; on NVIDIA's GPUs
   // Gradients are given back after the update and made anew by the next backward (zero_grad(set_to_none=True)).
   bool gradients_freed = false;
+  MasterRemainders master_remainders = MasterRemainders::never;
   bool sharded_master = false;  // ZeRO-3: the shard of the weights is their master copy; there is no other
   // ZeRO-3: embedding, last norm and head are one unit, the root's, gathered from the first forward until the last backward is over.
   bool root_unit = false;
@@ -103,6 +108,9 @@ struct StaticMemory {
 };
 // Bytes of moments for each of these parameters, in the mean: two of Adam's, one of Muon's, which are the layers'.
 [[nodiscard]] double moment_bytes_per_parameter(const Workload& workload, const Parameters& own);
+
+// Of a parameter that is trained, a master copy beside weights in fewer bits, or what these lack of it (master_remainders); 0: none.
+[[nodiscard]] double master_bytes_per_parameter(const Workload& workload, const MemoryHabits& habits);
 
 // own: of the pipeline stage, before ZeRO.
 [[nodiscard]] StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits, const Parameters& own);

@@ -34,6 +34,13 @@ const config::Names<workloads::Recorded>& recorded_collectives() {
   return names;
 }
 
+const config::Names<workloads::MasterRemainders>& remainders_of_masters() {
+  static const config::Names<workloads::MasterRemainders> names{{"never", workloads::MasterRemainders::never},
+                                                                {"narrow_moments", workloads::MasterRemainders::narrow_moments},
+                                                                {"always", workloads::MasterRemainders::always}};
+  return names;
+}
+
 const config::Names<Nccl>& nccl_releases() {
   static const config::Names<Nccl> names{{"none", Nccl::none},  {"2.10", Nccl::v2_10}, {"2.14", Nccl::v2_14},
                                          {"2.18", Nccl::v2_18}, {"2.19", Nccl::v2_19}, {"2.23", Nccl::v2_23}};
@@ -82,6 +89,8 @@ const Keys<MemoryOverhead>& memory_keys() {
           .required(),
       K("main_gradients", habit(&Habits::main_gradients), truth(),
         "Below ZeRO: gradients in fewer bits are copied to FP32 for the update, which keeps the copies."),
+      K("master_remainders", habit(&Habits::master_remainders), config::choice(remainders_of_masters()),
+        "ZeRO-1 and 2: of an FP32 master copy the bits alone are kept that BF16 weights lack, always or where moments have fewer bits."),
       K("scores_buffer", habit(&Habits::scores_buffer), truth(),
         "Unfused attention: its first product is handed a tensor of the scores' size that all layers share, kept for good."),
       K("narrow_gradients", habit(&Habits::narrow_gradients), truth(),

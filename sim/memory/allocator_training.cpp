@@ -134,7 +134,7 @@ class Training {
       return;
     }
     const workloads::Precision& precision = stage_.workload.precision;
-    const double weight = bytes_of(precision.weights), state = bytes_of(precision.optimizer);
+    const double weight = bytes_of(precision.weights), state = workloads::master_bytes_per_parameter(stage_.workload, stage_.habits);
     double all = 0;
     std::vector<Block*> weights;
     for (const double size : stage_.parameters) {
@@ -155,7 +155,7 @@ class Training {
     };
     lay_out(all, weights);
     lay_out(experts, expert_weights);
-    if (weight >= state) return;
+    if (state == 0) return;
     for (const double size : own_) {
       Block* copy = device_.take(size * weight);
       device_.take(size * state);

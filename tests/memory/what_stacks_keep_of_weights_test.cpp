@@ -55,6 +55,25 @@ TEST(WhatStacksKeepOfWeights, AsItIsMeasured) {
   EXPECT_NEAR(per_parameter(plan(64, 1)) * parameters / gib, 34.10, 0.1);
 }
 
+// 2 bytes of the 4 of a master copy are those of the BF16 weights: kept are the others, under Megatron-Core beside moments in BF16 alone,
+// and nowhere where weights lie in 8 bits or no rank shards.
+TEST(WhatStacksKeepOfWeights, RemaindersOfMasters) {
+  const auto master = [](const char* stack, int zero_stage, workloads::DType moments, bool narrow = false) {
+    workloads::Workload w = plan(4, zero_stage);
+    w.precision.moments = moments;
+    if (narrow) w.precision.param_gather = workloads::DType::fp8;
+    return workloads::master_bytes_per_parameter(w, read_software(ready_made(software_part, stack).node, stack).memory.habits);
+  };
+  using workloads::DType;
+  EXPECT_EQ(master("nemo-2024", 1, DType::fp32), 2);
+  EXPECT_EQ(master("nemo-2024", 0, DType::fp32), 4);
+  EXPECT_EQ(master("nemo-2024", 1, DType::fp32, true), 4);
+  EXPECT_EQ(master("megatron-core", 1, DType::fp32), 4);
+  EXPECT_EQ(master("megatron-core", 1, DType::bf16), 2);
+  EXPECT_EQ(master("megatron-core", 3, DType::bf16), 4);
+  EXPECT_EQ(master("mindspeed", 1, DType::bf16), 4);
+}
+
 // DeepSpeed (tests/measured/cases/deepspeed.yaml). ZeRO-1 and 2: 2 weights; of the shard 4 master and 8 moments, 2 gradients (those that
 // ZeRO-1 adds up lie whole); two buckets of 5e8 gradients. ZeRO-3: 16 of the shard, one bucket, and gathered parameters where there is
 // somebody to gather from. The update copies gradients in 16 bits and in FP32, the buckets being free by then.
