@@ -251,6 +251,7 @@ struct KernelFusions {
   bool widens_pieces = false;           // each part's gradient of the table is cast to fp32 and added to the sum by operators
   bool repeats_kv = false;              // keys and values are copied for every query head before flash attention
   bool joined_norms = false;            // norms before attention's and dense MLPs' first product are a part of its module: drops_norm()
+  bool attention_copied = false;        // flash attention keeps its output, of which the projection reads a copy in another order
   bool packed_qkv = false;              // the product stays whole beside what is rotated and made contiguous of it
   bool keeps_gathered = false;          // sequence parallelism: what is gathered for products stays until their backward
   bool separate_qkv = false;            // queries, keys and values are three products of one input

@@ -250,6 +250,8 @@ const Keys<Software>& software_keys() {
       K("joined_norms", kernels(&KernelFusions::joined_norms), truth(),
         "Norms before attention's, mixers' and dense MLPs' first product are a part of its module, which keeps what they give also with "
         "recompute: {modules: [layernorm]}."),
+      K("attention_copied", kernels(&KernelFusions::attention_copied), truth(),
+        "Flash attention keeps its output, of which the projection reads a copy in another order."),
       K("packed_qkv", kernels(&KernelFusions::packed_qkv), truth(),
         "The product of queries, keys and values stays whole beside what is rotated and made contiguous of it."),
       K("own_tokens_first", kernels(&KernelFusions::own_tokens_first), truth(),

@@ -42,7 +42,8 @@ void MegatronExperts::shared_inside() {
   const int gathered = gather();
   shared_inner_ = take(gates() * shared_width());
   give(gathered);
-  shared_silu_ = apart() ? take(shared_width() * (1 + w_.fusions.activation_kept)) : -1;
+  const double beside = beside_activation(w_.fusions.activation_kept);
+  shared_silu_ = beside > 0 ? take(shared_width() * beside) : -1;
   shared_active_ = take(shared_width());
 }
 
@@ -97,7 +98,7 @@ int MegatronExperts::compute(Piece& piece, bool kept) {
   }
   hold_grouped_workspaces();
   piece.inner = take_rows(gates() * ffn());
-  piece.silu = apart() ? take_rows(ffn() * (1 + w_.fusions.expert_activation_kept)) : -1;
+  piece.silu = take_beside();
   piece.active = take_rows(ffn());
   if (!kept) give_all({&piece.inner, &piece.silu});
   const int output = take_rows(state());
@@ -242,7 +243,7 @@ int MegatronExperts::gradient_arrives(const Piece& piece) {
 int MegatronExperts::compute_backward(Piece& piece, int gradient) {
   const double matrix_bytes = ffn() / s_.element * w_.model.routed_width() * bytes_of(w_.precision.weights);
   if (drops(Module::moe_act) && piece.active < 0) {
-    piece.silu = apart() ? take_rows(ffn() * (1 + w_.fusions.expert_activation_kept)) : -1;
+    piece.silu = take_beside();
     piece.active = take_rows(ffn());
   }
   const int active = take_rows(ffn());

@@ -42,6 +42,10 @@ class MegatronExperts : protected MegatronAttention {
   [[nodiscard]] double own_pairs() const;   // states of the pairs that this rank's tokens make, in a piece
   [[nodiscard]] double all_tokens() const;  // of a group, in a piece
   int take_rows(double bytes) { return take_pairs(bytes / chunks_); }
+  int take_beside() {
+    const double beside = beside_activation(w_.fusions.expert_activation_kept);
+    return beside > 0 ? take_rows(ffn() * beside) : -1;
+  }
 
   void route();
   void shared_inside();

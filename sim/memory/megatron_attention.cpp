@@ -126,8 +126,12 @@ int MegatronAttention::normed_backward(int gradient, double bytes, int& input) {
 void MegatronAttention::attend(bool kept) {
   context_ = take(core_output());
   statistics_ = take(statistics());
-  // Both stay: attention keeps its own output, the projection what the exchange made of it.
-  unexchanged_ = exchanges() ? std::exchange(context_, communicated(take(core_output()))) : -1;
+  // Both stay: attention keeps its own output, the projection what the exchange made of it, or a copy in another order.
+  unexchanged_ = -1;
+  if (exchanges())
+    unexchanged_ = std::exchange(context_, communicated(take(core_output())));
+  else if (w_.fusions.attention_copied)
+    unexchanged_ = std::exchange(context_, take(core_output()));
   if (!kept || drops(Module::core_attn)) give_all({&statistics_});
   if (!kept) give_all({&query_, &key_, &value_, &unexchanged_});
   if (kept && drops(Module::mla_up_proj)) give_all({&query_, &key_, &value_, &query_normed_, &pair_normed_});

@@ -23,6 +23,8 @@ class MegatronAttention : protected TensorWriter {
 
   // A gated activation of several operators keeps what the gate's half became, and joins the gradients of both.
   [[nodiscard]] bool apart() const { return w_.model.gated() && !w_.fusions.activation; }
+  // So many tensors of the activation's width lie beside its output: what the gate's half became, and `kept` more.
+  [[nodiscard]] double beside_activation(double kept) const { return w_.fusions.activation ? 0 : kept + (w_.model.gated() ? 1 : 0); }
   int activation_backward(int active, double bytes);
   // What comes of the layer's second half, and the residual's gradient.
   void meet_residual(int gradient);

@@ -103,7 +103,8 @@ class Writer : private MegatronExperts {
     give(gathered);
   }
   void activate() {
-    silu_ = apart() ? take(wide(s_.ffn) * (1 + w_.fusions.activation_kept)) : -1;
+    const double beside = beside_activation(w_.fusions.activation_kept);
+    silu_ = beside > 0 ? take(wide(s_.ffn) * beside) : -1;
     active_ = take(wide(s_.ffn));
   }
 
@@ -198,8 +199,9 @@ bool knows_tensors(const Workload& workload, const workloads::MemoryHabits& habi
   if (!layers || !products || !order || workload.precision.activation_input) return false;
   if (workload.optimizer.muon() || (workload.lora.on() && !torch) || workload.fusions.remakes_logits) return false;
   if (!torch && (workload.optimizer.on_cpu || workload.fusions.loss_pieces > 1)) return false;
-  const bool core = habits.order == workloads::TensorOrder::megatron_core && model.gated();
-  if (!workload.fusions.activation && workload.fusions.activation_kept > 0 && !core) return false;
+  const bool core = habits.order == workloads::TensorOrder::megatron_core;
+  const bool kept = !workload.fusions.activation && workload.fusions.activation_kept > 0;
+  if ((kept || workload.fusions.attention_copied) && !core) return false;
   if (workloads::repeats_kv(workload, shard) && !(torch && model.gated())) return false;  // out of products of their own
   if (habits.order == workloads::TensorOrder::megatron_2021) return knows_megatron_2021(workload);
   if (workload.attention != workloads::Attention::flash) return false;

@@ -129,5 +129,24 @@ TEST(TensorsOfExperts, OfAWidthOfTheirOwnAreThoseOfTheFormula) {
   }
 }
 
+// Activations of several operators, with a gate and without, and attention whose output is copied for its projection.
+TEST(TensorsOfExperts, OfOperatorsAroundTheActivationAreThoseOfTheFormula) {
+  for (const char* activation : {"swiglu", "gelu"}) {
+    for (const char* recompute : {"none", "full", "{modules: [moe_act, mlp_act]}"}) {
+      const std::string model = fmt::format(
+          "{{layers: 4, hidden: 1024, heads: 16, kv_heads: 4, ffn: 4096, activation: {}, vocab: 32000, positions: rope, biases: false, "
+          "moe: {{experts: 16, top_k: 4, shared: 1, ffn: 512, first_dense: 1}}}}",
+          activation);
+      sim::Job job = job_with(model, "dp: 8, ep: 8", recompute, "dispatcher: alltoall");
+      job.workload.fusions.activation = false;
+      job.workload.fusions.activation_kept = 2;
+      job.workload.fusions.expert_activation_kept = 1;
+      job.workload.fusions.attention_copied = true;
+      ASSERT_TRUE(sim::knows_tensors(job.workload, job.system.software.memory.habits)) << activation;
+      expect_formula(job, fmt::format("{} {}", activation, recompute));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::tests

@@ -76,6 +76,19 @@ TEST(KeptBesideProducts, OperatorsAroundTheActivationOfExperts) {
   EXPECT_EQ(workloads::received_activation_bytes(w, false), again);
 }
 
+// What flash attention gave and the copy of it that the projection reads; scores in memory are multiplied in the order that is read.
+TEST(KeptBesideProducts, AttentionsOutputInAnotherOrder) {
+  Workload w = job_of_norms(false);
+  for (const auto attention : {workloads::Attention::flash, workloads::Attention::unfused}) {
+    w.attention = attention;
+    w.fusions.attention_copied = false;
+    const double one = workloads::layer_activation_bytes(w, false, LayerKind::dense);
+    w.fusions.attention_copied = true;
+    const double both = workloads::layer_activation_bytes(w, false, LayerKind::dense);
+    EXPECT_EQ(both - one, attention == workloads::Attention::flash ? states_bytes : 0);
+  }
+}
+
 // torch.gather saves its input: a copy for each pair, and ep gathered tokens for top_k pairs on a rank; other dispatchers gather none.
 TEST(KeptBesideProducts, WhatAnAllGatherSorts) {
   Workload w = job_of_norms(false);

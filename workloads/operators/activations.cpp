@@ -158,10 +158,11 @@ double attention_bytes(const Workload& workload, const Shard& shard) {
       workload.fusions.packed_qkv && !workload.model.mla ? static_cast<double>(shard.query_width + 2 * shard.kv_width) * shard.element : 0;
   // A gate that was projected beside the queries, and what it is multiplied by, which flash attention has anyway.
   const double gate = workload.model.attention_gate ? (is_flash ? 1 : 2) * widths.out * shard.element : 0;
-  // Flash attention keeps its output for its own backward: the projection keeps another tensor where it reads a cast to fewer bits, or what
-  // an all-to-all over the context-parallel group made of it (SimuMax's runs hold that much more, tests/memory).
+  // Flash attention keeps its output for its own backward: the projection keeps another tensor where it reads a cast to fewer bits, a copy
+  // in another order, or what an all-to-all over the context-parallel group made of it (SimuMax's runs hold that much more, tests/memory).
   const bool exchanged = is_flash && shard.cp > 1 && workload.parallel.cp_comm == ContextComm::all_to_all;
-  const bool apart = keeps_casts(workload, shard.linear) || exchanged || workload.model.attention_gate;
+  const bool copied_out = is_flash && workload.fusions.attention_copied;
+  const bool apart = keeps_casts(workload, shard.linear) || exchanged || copied_out || workload.model.attention_gate;
   const double own_output = trained && apart ? widths.out * shard.element : 0;
   const bool dropped = drops_norm(workload, !workload.model.mla);
   const double adapters = column_adapter_bytes(workload, shard, qkv_adapters(workload, shard).size(), dropped) +
