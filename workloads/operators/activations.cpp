@@ -269,14 +269,18 @@ double every_second_product_bytes(const Workload& workload, const Shard& shard, 
   const double attention =
       tokens * (static_cast<double>(shard.query_width) * shard.element + static_cast<double>(shard.heads) * statistic_bytes);
   const double back = kind == LayerKind::experts && workload.parallel.ep > 1 ? workload.model.moe->top_k * states : 0;
-  if (shard.low_precision() && !workload.recompute.narrow_too) return input + attention + back;
+  // Reduce-scatters are on the list: each one's output is kept, and of the last product what all tokens have of this rank's columns.
+  const bool scatters = shard.sp && shard.tp > 1;
+  const double projected = scatters ? states : 0;
+  if (shard.low_precision() && !workload.recompute.narrow_too) return input + attention + projected + back;
   const double shared = kind == LayerKind::experts ? static_cast<double>(workload.model.moe->shared) : 1;
   const double ffn = kind == LayerKind::experts ? static_cast<double>(workload.model.moe->ffn) / static_cast<double>(shard.tp)
                                                 : static_cast<double>(shard.ffn);
   // The last product's output is added to the residual alone: no gradient reads it, and a compiler, which sees that, does not save it.
   const bool unread = workload.fusions.compiled && post_norm_bytes(workload, shard) == 0;
-  const double mlp = (shared > 0 && !unread ? states : 0) + tokens * shared * ffn * shard.element;
-  return input + mlp + back + attention + tokens * static_cast<double>(shard.query_width + shard.kv_width) * shard.element;
+  const double last = scatters ? states * static_cast<double>(shard.tp + 1) : states;
+  const double mlp = (shared > 0 && !unread ? last : 0) + tokens * shared * ffn * shard.element;
+  return input + mlp + back + attention + projected + tokens * static_cast<double>(shard.query_width + shard.kv_width) * shard.element;
 }
 
 // What a layer that is recomputed in full keeps beside its input. The MLP's output is read by nobody in backward: a stack that stops early

@@ -84,6 +84,11 @@ std::vector<Item> modules_again(const Workload& workload, const Shard& shard, co
   return again;
 }
 
+bool reduces_to_shards(const Item& item) {
+  const auto* communication = std::get_if<Communication>(&item);
+  return communication != nullptr && communication->kind == CollectiveKind::reduce_scatter && communication->group == GroupKind::tp;
+}
+
 // What is left of a product when only some of its columns are computed again; nothing: it goes.
 void narrow(Item& item, double share) {
   auto& op = std::get<Operator>(item);
@@ -92,16 +97,19 @@ void narrow(Item& item, double share) {
   if (op.cls == OperatorClass::gemm) op.n = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(op.n) * share));
 }
 
-// Attention is kept; of queries, keys and values the keys come again, of fc1's two halves one, and the projection of attention. Products in
-// 8 bits are kept where the stack's policy sees them.
+// Attention is kept; of queries, keys and values the keys come again, of fc1's two halves one, and the projection of attention, but not the
+// reduce-scatter behind it, whose output is kept, nor where a compiler sees that the projection with it. Products in 8 bits are kept where
+// the stack's policy sees them.
 std::vector<Item> other_products(const Workload& workload, const Shard& shard, std::vector<Item> items) {
   const bool keeps = !shard.low_precision() || workload.recompute.narrow_too;
+  const bool scatters = shard.sp && shard.tp > 1;
   std::vector<Item> again;
   const double keys = static_cast<double>(shard.kv_width) / static_cast<double>(shard.query_width + 2 * shard.kv_width);
   for (Item& item : as_recompute(without_last_product(std::move(items)))) {
     const auto* op = std::get_if<Operator>(&item);
     if (op != nullptr && (op->cls == OperatorClass::attention || op->name == ring_joining)) continue;
-    if (std::holds_alternative<RingAttention>(item)) continue;
+    if (std::holds_alternative<RingAttention>(item) || (scatters && reduces_to_shards(item))) continue;
+    if (scatters && workload.fusions.compiled && op != nullptr && op->name.starts_with("attention_projection")) continue;
     if (op != nullptr && keeps) {
       if (is_product_of(*op, "qkv")) narrow(item, keys);
       if (is_product_of(*op, "mlp_fc1")) narrow(item, 0.5);
