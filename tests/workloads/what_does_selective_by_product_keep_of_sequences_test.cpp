@@ -1,5 +1,5 @@
-// torchtitan's selective checkpointing (selective_by_product) under sequence parallelism: reduce-scatters are on its list, so that what they
-// gave is kept, and none of them runs again.
+// torchtitan's selective checkpointing (selective_by_product) under sequence parallelism: reduce-scatters are on its list, so that what
+// they gave is kept, and none of them runs again.
 #include <gtest/gtest.h>
 
 #include <algorithm>
