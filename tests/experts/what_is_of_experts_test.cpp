@@ -42,6 +42,33 @@ TEST(HostTimeOfExperts, IsOfTheActivationThatIsMadeAgain) {
   for (const workloads::Operator& op : workloads::operators_of(job.workload, again)) EXPECT_TRUE(op.of_experts) << op.name;
 }
 
+// Rotary embedding document by document is a loop of PyTorch's operators, as those are, also where attention is latent.
+TEST(HostTimeOfExperts, IsOfRotaryEmbeddingDocumentByDocument) {
+  for (const char* model : {"qwen3-30b-a3b", "deepseek-v2-lite"}) {
+    for (const auto& [how, marked] :
+         {std::pair{"fusions: {rope: false}", true}, std::pair{"fusions: {rope: false}, rope_by_document: false", false},
+          std::pair{"fusions: {rope: true}", false}}) {
+      const std::string text = fmt::format(
+          "model: {}\ncluster: dgx-h100-ndr400\ngpus: 8\nparallel: {{dp: 8, ep: 8}}\nbatch: {{global: 8, micro: 1, sequence: 4096, "
+          "document_tokens: 256}}\n"
+          "software: {{like: megatron-core, {}}}\n",
+          model, how);
+      const sim::Job job = sim::read_job(config::Node::load_text(text, "job.yaml"), "job");
+      const workloads::BlockProgram layer = workloads::layer_program(job.workload, false, workloads::LayerKind::experts);
+      int found = 0;
+      for (const std::vector<workloads::Item>* items : {&layer.forward, &layer.backward}) {
+        for (const workloads::Item& item : *items) {
+          const auto* op = std::get_if<workloads::Operator>(&item);
+          if (op == nullptr || op->name != "rope") continue;
+          ++found;
+          EXPECT_EQ(op->of_experts, marked) << model << " " << how;
+        }
+      }
+      EXPECT_EQ(found, 2) << model;
+    }
+  }
+}
+
 // What the stack says of `issue` counts where it says nothing of experts; half of it is less where experts wait for their host.
 TEST(HostTimeOfExperts, ShortensStepsThatWaitForTheirHost) {
   const auto issued = [](const char* experts) {

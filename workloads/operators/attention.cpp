@@ -257,11 +257,11 @@ Section rotary(const Workload& workload, const Shard& shard) {
   if (workload.fusions.rope) return pointwise("rope", {.forward_bytes = bytes, .backward_bytes = bytes});
   const PassCopies& copies = workload.fusions.rope_copies;
   const PassKernels kernels = separate_rope(workload);
-  return pointwise("rope", {.forward_bytes = copies.forward * bytes,
-                            .backward_bytes = copies.backward * bytes,
-                            .forward_kernels = kernels.forward,
-                            .backward_kernels = kernels.backward,
-                            .eager = true});
+  return rotated_apart(workload, pointwise("rope", {.forward_bytes = copies.forward * bytes,
+                                                    .backward_bytes = copies.backward * bytes,
+                                                    .forward_kernels = kernels.forward,
+                                                    .backward_kernels = kernels.backward,
+                                                    .eager = true}));
 }
 
 // Attention's output and its gate in, their product out; backward those and the gradient in, two gradients out (Megatron-Core's
@@ -308,9 +308,20 @@ void add_exchange(std::vector<Item>& items, const Shard& shard, const char* name
   items.emplace_back(copies(to_heads));
 }
 
+namespace {
+
+int rotations(const Workload& workload) { return workload.fusions.rope_by_document ? workload.batch.documents() : 1; }
+
+}  // namespace
+
 PassKernels separate_rope(const Workload& workload) {
-  const int times = workload.fusions.rope_by_document ? workload.batch.documents() : 1;
+  const int times = rotations(workload);
   return {times * workload.fusions.rope_kernels.forward, times * workload.fusions.rope_kernels.backward};
+}
+
+// A loop over documents runs operators alone, no modules.
+Section rotated_apart(const Workload& workload, Section section) {
+  return rotations(workload) > 1 ? of_experts(std::move(section)) : section;
 }
 
 Section core_attention(const Workload& workload, const Shard& shard) {

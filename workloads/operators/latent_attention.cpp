@@ -38,7 +38,7 @@ Section rotary(const Workload& workload, const Shard& shard, const MlaSpec& mla)
   traffic.backward_bytes += 2 * per_element * mla.qk_rope * workload.fusions.rope_copies.backward;
   traffic.forward_kernels += apart.forward;
   traffic.backward_kernels += apart.backward;
-  return pointwise("rope", traffic);
+  return rotated_apart(workload, pointwise("rope", traffic));
 }
 
 }  // namespace

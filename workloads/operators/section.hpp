@@ -130,6 +130,8 @@ struct Linear {
 
 // What the host issues for rotary embedding that the stack does not fuse.
 [[nodiscard]] PassKernels separate_rope(const Workload& workload);
+// And for how long: in a loop over documents as for routing and experts.
+[[nodiscard]] Section rotated_apart(const Workload& workload, Section section);
 [[nodiscard]] std::vector<Section> attention_sections(const Workload& workload, const Shard& shard);
 [[nodiscard]] std::vector<Section> mlp_sections(const Workload& workload, const Shard& shard);
 [[nodiscard]] std::vector<Section> latent_attention_sections(const Workload& workload, const Shard& shard);  // MLA
