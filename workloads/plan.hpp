@@ -224,7 +224,7 @@ struct PassTimes {
 
 // Kernels that multiply rows sorted by expert, all experts at once: as fast as dense products (a vendor's library), PyTorch's own, or
 // MaxText's on TPUs. What of a GPU's line each reaches is the GPU's.
-enum class GroupedKernel : std::uint8_t { library, torch, megablox };
+enum class GroupedKernel : std::uint8_t { library, torch, megablox, streams, turbo };
 
 // Kernels that send tokens to their experts themselves (Dispatcher::hierarchical): what they send beside them, and whether they deliver
 // them sorted by expert (docs/moe.md).

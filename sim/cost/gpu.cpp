@@ -126,6 +126,9 @@ const Keys<Gpu>& grouped_keys() {
     add(GroupedKernel::torch, "", &Gpu::grouped_share, "Of PyTorch's own, in 16 bits.");
     add(GroupedKernel::megablox, "", &Gpu::grouped_share, "Of MaxText's Megablox.");
     add(GroupedKernel::megablox, "_fp8", &Gpu::narrow_grouped_share, "Of the same in 8 bits, where it is another.");
+    add(GroupedKernel::streams, "", &Gpu::grouped_share, "Of one product for each expert, on several streams.");
+    add(GroupedKernel::turbo, "", &Gpu::grouped_share, "Of Primus-Turbo's.");
+    add(GroupedKernel::turbo, "_fp8", &Gpu::narrow_grouped_share, "Of the same in 8 bits, where it is another.");
     return all;
   }());
   return keys;

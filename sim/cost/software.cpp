@@ -340,8 +340,11 @@ const config::Names<int>& flash_kernels() {
 
 const config::Names<workloads::GroupedKernel>& grouped_kernels() {
   using workloads::GroupedKernel;
-  static const config::Names<GroupedKernel> names{
-      {"library", GroupedKernel::library}, {"torch", GroupedKernel::torch}, {"megablox", GroupedKernel::megablox}};
+  static const config::Names<GroupedKernel> names{{"library", GroupedKernel::library},
+                                                  {"torch", GroupedKernel::torch},
+                                                  {"megablox", GroupedKernel::megablox},
+                                                  {"streams", GroupedKernel::streams},
+                                                  {"turbo", GroupedKernel::turbo}};
   return names;
 }
 

@@ -227,6 +227,17 @@ TEST(ExpertOperators, AreMultipliedByTheStacksKernelWhereRowsAreSorted) {
   EXPECT_EQ(kernels_of_products("grouped_gemm: true", ""), library);
 }
 
+// Products on several streams run beside one another, whether Python issues each or a library all of them.
+TEST(ExpertOperators, ShareTheGpuOnStreamsWhoeverIssuesThem) {
+  using workloads::GroupedKernel;
+  const std::vector<GroupedKernel> streams(2, GroupedKernel::streams), turbo(2, GroupedKernel::turbo), library(2, GroupedKernel::library);
+  EXPECT_EQ(kernels_of_products("grouped_gemm: false, grouped_kernel: streams", ""), streams);
+  EXPECT_EQ(kernels_of_products("grouped_gemm: true, grouped_kernel: streams", "precision: fp8"), streams);
+  EXPECT_EQ(kernels_of_products("grouped_gemm: true, grouped_kernel: streams", "moe: {capacity_factor: 1.25}"), library);
+  EXPECT_EQ(kernels_of_products("grouped_gemm: true, grouped_kernel: turbo", "precision: fp8"), turbo);
+  EXPECT_EQ(kernels_of_products("grouped_gemm: false, grouped_kernel: turbo", ""), library);
+}
+
 // Four micro-batches by FSDP2, whose sums lie sharded: experts' over the two ranks that have the same ones, not over all sixteen.
 TEST(ExpertOperators, AddGradientsInTheirShardOfFewerRanks) {
   sim::Job job = job_of("qwen3-30b-a3b", 16, "{dp: 16, ep: 8}", "software: torchtitan-2025\noptimizer: {sharding: zero3}\n");

@@ -278,11 +278,12 @@ Section column_parallel(const Workload& workload, const Shard& shard, const Line
 
 namespace {
 
-// Experts that are filled up to a capacity, or multiplied one by one, are dense products; so are those in 8 bits under PyTorch, whose
-// kernel is of 16.
+// Experts that are filled up to a capacity, or multiplied one after the other, are dense products; so are those in 8 bits under PyTorch,
+// whose kernel is of 16. Products on several streams run beside one another whoever issues them.
 GroupedKernel grouped_kernel(const Workload& workload, const Shard& shard) {
   const GroupedKernel kernel = workload.fusions.grouped_kernel;
-  const bool sorted = workload.fusions.grouped_gemm && workload.experts.capacity_factor == 0;
+  const bool together = workload.fusions.grouped_gemm || kernel == GroupedKernel::streams;
+  const bool sorted = together && workload.experts.capacity_factor == 0;
   const bool fits = kernel != GroupedKernel::torch || bytes_of(shard.linear) == 2;
   return sorted && fits ? kernel : GroupedKernel::library;
 }
