@@ -238,6 +238,27 @@ TEST(ExpertOperators, ShareTheGpuOnStreamsWhoeverIssuesThem) {
   EXPECT_EQ(kernels_of_products("grouped_gemm: false, grouped_kernel: turbo", ""), library);
 }
 
+// Sixteen experts on each of eight ranks: Transformer Engine casts all their rows by one kernel where scales are known before, else those
+// of one expert after the other's, all that one takes launched in C++ at once; products of all experts at once read one cast.
+TEST(ExpertOperators, AreCastByOneKernelOrExpertByExpert) {
+  for (const auto& [recipe, grouped, kernels] : {std::tuple{"delayed", false, 1}, std::tuple{"tensorwise", false, 16},
+                                                 std::tuple{"mxfp8", false, 16}, std::tuple{"mxfp8", true, 1}}) {
+    const sim::Job job =
+        job_of("qwen3-30b-a3b", 8, "{dp: 8, ep: 8}",
+               fmt::format("precision: {{compute: fp8, recipe: {}}}\nsoftware: {{like: megatron-core, experts: {{grouped_gemm: "
+                           "{}}}}}\n",
+                           recipe, grouped));
+    const workloads::ExpertLayer layer(job.workload);
+    int found = 0;
+    for (const workloads::Operator& op : workloads::operators_of(job.workload, layer.work({Pass::forward}, 0, 0, 0))) {
+      if (!op.name.ends_with(" cast")) continue;
+      ++found;
+      EXPECT_EQ(op.kernels, kernels) << recipe << " " << op.name;
+    }
+    EXPECT_EQ(found, 2) << recipe;
+  }
+}
+
 // Four micro-batches by FSDP2, whose sums lie sharded: experts' over the two ranks that have the same ones, not over all sixteen.
 TEST(ExpertOperators, AddGradientsInTheirShardOfFewerRanks) {
   sim::Job job = job_of("qwen3-30b-a3b", 16, "{dp: 16, ep: 8}", "software: torchtitan-2025\noptimizer: {sharding: zero3}\n");

@@ -288,6 +288,10 @@ GroupedKernel grouped_kernel(const Workload& workload, const Shard& shard) {
   return sorted && fits ? kernel : GroupedKernel::library;
 }
 
+// What the host issues to cast experts' rows (multi_tensor_quantize_impl in transformer_engine/pytorch/csrc/extensions/cast.cpp, 2.9): by
+// delayed scales one kernel for all of them, else those of one expert after the other's in C++, from the largest value to the cast.
+int casts_one_by_one(Scaling recipe, int groups) { return recipe == Scaling::delayed ? 1 : groups; }
+
 }  // namespace
 
 Section grouped_linear(const Workload& workload, const Shard& shard, const Linear& linear, int groups) {
@@ -306,7 +310,7 @@ Section grouped_linear(const Workload& workload, const Shard& shard, const Linea
       op->grouped = grouped_kernel(workload, shard);
       if (!workload.fusions.grouped_gemm) op->kernels *= groups;
     } else if (op->name == linear.name + " cast") {
-      if (!workload.fusions.grouped_gemm) op->kernels *= groups;
+      if (!workload.fusions.grouped_gemm) op->kernels = casts_one_by_one(kind.recipe, groups);
     } else if (op->name == linear.name + weight_cast || op->name == linear.name + " weight transpose") {
       op->bytes *= groups;
       if (!workload.fusions.grouped_gemm) op->kernels *= groups;
