@@ -25,11 +25,12 @@ struct Line {
 };
 constexpr Line products{0.914, -0.15}, attention{0.782, -0.126};
 constexpr double narrow_products = 0.53;
-// Google's TPUs are promised at a clock that they keep, and what they reach falls with the FLOPs that a byte of memory must feed: a line
-// through MaxText's published steps on v5e, v5p, v6e and TPU7x (240, 166, 560 and 313 FLOPs per byte), fitted to half of them
-// (docs/accuracy.md). Splash attention computes whole blocks on the diagonal, of 2,048 positions as MaxText's recipes have them
-// (sa_block_q, sa_block_kv): 0.625 is half of the peak at 8,192.
-constexpr double tpu_at_rest = 0.935, tpu_per_flops_per_byte = -0.0005, tpu_attention = 0.625, tpu_causal_block = 2048;
+// Google's TPUs are promised at a clock that they keep. Products: 8,192 on v5e by JAX's own page (docs/pallas/tpu/matmul.ipynb) reach 0.915
+// of the peak, with Python's call in it; 0.97 of what products alone reach is left in steps, fitted to half of MaxText's on v5e, v5p, v6e and
+// TPU7x (docs/accuracy.md). Attention at heads that fill a matrix unit (128 wide up to the fifth generation), fitted to the same half. Splash
+// attention computes whole blocks on the diagonal, of 2,048 positions as MaxText's recipes have them (sa_block_q, sa_block_kv): 0.8 is 0.64 of
+// the peak at 8,192.
+constexpr double tpu_products = 0.89, tpu_attention = 0.8, tpu_causal_block = 2048;
 // AMD's reach less of what the lines say: geometric means of what the files of MI300X to MI355X have.
 constexpr double amd_products = 0.68, amd_fp8 = 0.45, amd_fp4 = 0.3, amd_attention = 0.85;
 // Geometric means of A100, H100 and B200: share of the bandwidth in products and their knee; in attention, and in kernels bound by memory.
@@ -51,7 +52,7 @@ constexpr const char* amd_flash = "{2: {64: 0.48, 128: 0.48}, sdpa: {64: 0.27, 1
 // (marin-community/marin pull request 6330: 0.778 ms a layer of 8,192 tokens, 8 heads of 128), backward two kernels at that rate whose
 // seven products stand for five; forward twice, as where layers are computed again. Blocks of 1,024 are a third faster on v6e as well
 // (apple/axlearn pull request 958).
-constexpr const char* tpu_flash = "{2: {64: 0.34, 128: 0.69}, 3: {64: 0.5, 128: 1}}";
+constexpr const char* tpu_flash = "{2: {64: 0.27, 128: 0.54}, 3: {64: 0.5, 128: 1}}";
 
 bool is_tpu(const Gpu& gpu) { return gpu.vendor == "google"; }
 
@@ -68,7 +69,7 @@ double per_watt(const Gpu& gpu) {
 }
 
 double product_share(const Gpu& gpu, DType type, double peak_flops_per_s) {
-  if (is_tpu(gpu)) return std::clamp(tpu_at_rest + tpu_per_flops_per_byte * peak_flops_per_s / gpu.memory_bytes_per_s, 0.35, 0.9);
+  if (is_tpu(gpu)) return tpu_products;
   if (is_amd(gpu)) return is_narrow(type) ? (type == DType::fp4 ? amd_fp4 : amd_fp8) : amd_products * products.at(per_watt(gpu));
   if (is_narrow(type)) return std::max(narrow_products, products.at(peak_flops_per_s / gpu.power_limit_w / 1e12));
   return products.at(per_watt(gpu));

@@ -129,6 +129,11 @@ const Keys<Gpu>& grouped_keys() {
     add(GroupedKernel::streams, "", &Gpu::grouped_share, "Of one product for each expert, on several streams.");
     add(GroupedKernel::turbo, "", &Gpu::grouped_share, "Of Primus-Turbo's.");
     add(GroupedKernel::turbo, "_fp8", &Gpu::narrow_grouped_share, "Of the same in 8 bits, where it is another.");
+    const auto rows = config::number(0, 65536);
+    all.emplace_back(
+        std::string(grouped_kernels().of(GroupedKernel::megablox)) + "_tile", rows.shape,
+        [=](const Node& node, Gpu& gpu) { gpu.grouped_tile_rows[GroupedKernel::megablox] = rows.read(node); },
+        std::function<Node(const Gpu&)>(), "Rows that it computes more for each expert: a tile's, on each device of a chip.");
     return all;
   }());
   return keys;

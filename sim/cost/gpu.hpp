@@ -77,6 +77,8 @@ struct Gpu {
   std::map<int, std::map<int, double>> flash_share;
   std::map<workloads::GroupedKernel, double> grouped_share;         // of the rate of products; one that is not here reaches all of it
   std::map<workloads::GroupedKernel, double> narrow_grouped_share;  // the same in 8 or 4 bits; one that is not here as in 16
+  // Rows that such a kernel computes more for each expert: a tile's, on each of the GPU's devices; one that is not here none.
+  std::map<workloads::GroupedKernel, double> grouped_tile_rows;
 
   // Of one kernel on the host, which takes a stack so long on an x86 server.
   [[nodiscard]] double issue_s(double stack_s) const { return host_time * (launch_s + stack_s); }

@@ -28,8 +28,21 @@ double share_of_square(const workloads::Operator& op) {
   return workloads::attended_positions(query, static_cast<double>(op.key)) / query;
 }
 
+// Over the operator's FLOPs, what a kernel for rows sorted by expert computes: rows of two experts in one tile are computed once for each,
+// masked (megablox/gmm.py, make_group_metadata), which is one tile more an expert wherever its rows begin.
+double tiled_work(const Gpu& gpu, const workloads::Operator& op) {
+  const auto tile = gpu.grouped_tile_rows.find(op.grouped);
+  if (tile == gpu.grouped_tile_rows.end()) return 1;
+  return 1 + tile->second / static_cast<double>(op.pass == workloads::Pass::backward_weight ? op.k : op.m);
+}
+
 // By the GPU's line. A kernel under a mask knows of no window.
 double line_s(const Gpu& gpu, const Software& software, const workloads::Operator& op) {
+  if (const double work = tiled_work(gpu, op); work != 1) {
+    workloads::Operator tiled = op;
+    tiled.flops *= work;
+    return gpu.cost->seconds(tiled);
+  }
   if (software.flash != masked || op.key >= op.query) return gpu.cost->seconds(op);
   workloads::Operator whole = op;
   whole.key = op.query;
