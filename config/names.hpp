@@ -38,6 +38,12 @@ class Names {
     return std::nullopt;
   }
 
+  [[nodiscard]] Names without(Choice left_out) const {
+    Names some = *this;
+    std::erase_if(some.all_, [&](const auto& one) { return one.second == left_out; });
+    return some;
+  }
+
   [[nodiscard]] std::vector<std::string> words() const {
     std::vector<std::string> words;
     for (const auto& [word, choice] : all_) words.emplace_back(word);

@@ -26,6 +26,7 @@ inline const Names<Scaling> scalings{{"delayed", Scaling::delayed},     {"tensor
                                      {"rowwise", Scaling::rowwise},     {"rowwise_with_gw_hp", Scaling::rowwise_with_gw_hp},
                                      {"blockwise", Scaling::blockwise}, {"mxfp8", Scaling::mxfp8},
                                      {"nvfp4", Scaling::nvfp4}};
+inline const Names<Scaling> fp8_scalings = scalings.without(Scaling::nvfp4);
 inline const Names<GraphScope> graph_scopes{{"attn", GraphScope::attn},
                                             {"mlp", GraphScope::mlp},
                                             {"mamba", GraphScope::mamba},

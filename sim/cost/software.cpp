@@ -226,7 +226,7 @@ const Keys<Software>& software_keys() {
       K("selective_by_product", &Software::selective_by_product, truth(),
         "recompute: selective keeps attention and every second product of 16 bits, and computes all else again."),
       K("selective_narrow", &Software::selective_narrow, truth(), "With selective_by_product: products in 8 bits as those in 16."),
-      K("fp8_recipe", &Software::fp8_recipe, config::choice(workloads::scalings),
+      K("fp8_recipe", &Software::fp8_recipe, config::choice(workloads::fp8_scalings),
         "precision.recipe of products in 8 bits where the job does not name it."),
       K("log_softmax", kernels(&KernelFusions::log_softmax), truth(),
         "The loss of a whole vocabulary is torch.nn.functional.cross_entropy: by its own kernels, or with fusions.cross_entropy compiled."),
@@ -379,6 +379,9 @@ Software read_software(const Node& node, const std::string& name) {
     node.at("joins_at_once").fail("joins_at_once changes nothing where no gradients are joined", "flat_parameters: true");
   if (software.gathers_again == workloads::GatheredAgain::adapters && (!software.adapter_units || software.zero3_by_tensor))
     node.at("gathers_again").fail("no adapter comes by itself that could come again", "adapter_units: true, or gathers_again: none");
+  if (workloads::by_rows(software.fp8_recipe) && software.kernels.casts_weights)
+    node.at("fp8_recipe")
+        .fail("scales of rows are torchao's, which does not cast weights once per step", "casts_weights: false, or fp8_recipe: tensorwise");
   if (software.kernels.widens_pieces && software.kernels.loss_pieces == 1)
     node.at("widens_pieces").fail("widens_pieces changes nothing where the head is one piece", "loss_pieces: 8");
   return software;

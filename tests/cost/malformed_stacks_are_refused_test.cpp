@@ -121,6 +121,29 @@ TEST(MalformedStacks, WhoseViewsAreCopied) {
             "  flat_parameters: false, or copies_exchanged: false");
 }
 
+TEST(MalformedStacks, WhoseRecipeIsNoneOfEightBits) {
+  EXPECT_EQ(software_error("step: 5 ms\n", "step: 5 ms\nfp8_recipe: nvfp4\n"),
+            "s.yaml:7:13: error: fp8_recipe cannot be 'nvfp4'\n"
+            "    7 | fp8_recipe: nvfp4\n"
+            "      |             ^\n"
+            "  known: delayed, tensorwise, rowwise, rowwise_with_gw_hp, blockwise, mxfp8");
+  EXPECT_EQ(software_error("step: 5 ms\n", "step: 5 ms\nfp8_recipe: mxfp8\n"), "accepted");
+}
+
+TEST(MalformedStacks, WhoseScalesOfRowsAreOfWeightsCastOnce) {
+  for (const std::string recipe : {"rowwise", "rowwise_with_gw_hp"}) {
+    const std::string given = "step: 5 ms\nfp8_recipe: " + recipe + "\n";
+    EXPECT_EQ(software_error("step: 5 ms\n", given + "casts_weights: true\n"),
+              "s.yaml:7:13: error: scales of rows are torchao's, which does not cast weights once per step\n"
+              "    7 | fp8_recipe: " +
+                  recipe +
+                  "\n"
+                  "      |             ^\n"
+                  "  casts_weights: false, or fp8_recipe: tensorwise");
+    EXPECT_EQ(software_error("step: 5 ms\n", given), "accepted");
+  }
+}
+
 TEST(MalformedStacks, WhoseGradientsAreNotJoined) {
   EXPECT_EQ(software_error("step: 5 ms\n", "step: 5 ms\njoins_at_once: true\n"),
             "s.yaml:7:16: error: joins_at_once changes nothing where no gradients are joined\n"
