@@ -218,8 +218,6 @@ std::vector<Operator> operators_of(const Workload& workload, const ExpertWork& w
 
 namespace {
 
-bool is_wide(const Workload& workload, int layer) { return workload.precision.wide(layer, workload.model.layers); }
-
 // Of layers that do the same the one that stands for them: those in bf16 send other bytes.
 int one_of_alike(const Workload& workload, int layer) {
   const Precision& precision = workload.precision;

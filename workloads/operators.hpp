@@ -130,6 +130,8 @@ struct LayerShape {
 };
 // MTP modules count on after the last layer.
 [[nodiscard]] LayerShape shape_of(const Model& model, int layer);
+// Whether it is one of those at the ends that stay in bf16 beside others in fewer bits; multi-token prediction is not.
+[[nodiscard]] bool is_wide(const Workload& workload, int layer);
 // What the programs of wide layers are made of.
 [[nodiscard]] Workload of_wide_layers(const Workload& workload);
 

@@ -14,6 +14,7 @@ namespace rehearse::workloads {
 enum class DType { fp32, bf16, fp16, fp8, fp4 };
 [[nodiscard]] double bytes_of(DType type);  // 4, 2, 2, 1, 0.5
 [[nodiscard]] std::string_view name_of(DType type);
+[[nodiscard]] constexpr bool is_narrow(DType type) { return type == DType::fp8 || type == DType::fp4; }
 
 // How attention sees the whole sequence under context parallelism: keys and values pass round a ring (ring attention), are gathered before
 // (Llama 3), or the sequence is exchanged for heads before and after (DeepSpeed-Ulysses).
@@ -56,22 +57,21 @@ struct Precision {
   std::optional<DType> attention = std::nullopt;     // of core attention; none: as compute, but in 16 bits where that has fewer
   std::optional<DType> param_gather = std::nullopt;  // in which replicas keep and gather the weights of layers; none: as weights
   Scaling recipe = Scaling::delayed;
-  std::uint8_t bf16_at_start = 0, bf16_at_end = 0;       // layers at either end whose products are in bf16
+  int bf16_at_start = 0, bf16_at_end = 0;                // layers at either end whose products are in bf16
   std::optional<DType> head = std::nullopt;              // of the head's products; none: as compute, but in 16 bits where that has fewer
   std::optional<DType> activation_input = std::nullopt;  // in which an MLP keeps what its activation function reads; none: as it is
   std::optional<DType> experts = std::nullopt;           // of the products of routed experts; none: as compute
   [[nodiscard]] DType of_experts() const { return experts.value_or(compute); }
   [[nodiscard]] bool in_fp8() const { return compute == DType::fp8 || experts == DType::fp8; }  // some products of layers
   [[nodiscard]] bool in_fp4() const { return compute == DType::fp4 || experts == DType::fp4; }
-  // Whether this one of so many layers is one of those; multi-token prediction is not.
-  [[nodiscard]] bool wide(int layer, int layers) const {
-    return layer < bf16_at_start || (layer < layers && layer >= layers - bf16_at_end);
-  }
+  [[nodiscard]] int wide_layers() const { return bf16_at_start + bf16_at_end; }
+  // Attention in 8 bits is of what Transformer Engine's autocast holds, which leaves these layers out.
   [[nodiscard]] Precision of_wide_layers() const {
     Precision wide = *this;
     wide.compute = DType::bf16;
     wide.experts.reset();
     wide.recipe = Scaling::delayed;
+    if (attention && is_narrow(*attention)) wide.attention.reset();
     return wide;
   }
 };

@@ -87,7 +87,7 @@ class LayerPrograms {
  public:
   LayerPrograms(const Workload& workload, const ReplicaSync& sync, const Cutter& cutter)
       : workload_(workload), sync_(sync), cutter_(cutter) {
-    if (workload.precision.bf16_at_start + workload.precision.bf16_at_end > 0) wide_ = of_wide_layers(workload);
+    if (workload.precision.wide_layers() > 0) wide_ = of_wide_layers(workload);
   }
   std::shared_ptr<const UnitProgram> get(bool recomputed, const LayerShape& shape, bool wide, bool offloaded) {
     const auto& [kind, reach] = shape;
@@ -131,7 +131,7 @@ struct LayersLeft {
 void add_layers(const Workload& workload, const Chunk& chunk, LayersLeft& left, LayerPrograms& programs, std::vector<Unit>& units) {
   for (int layer = chunk.first_layer; layer < chunk.first_layer + chunk.layers; ++layer) {
     const bool recomputed = left.full-- > 0, offloaded = left.offloaded-- > 0;
-    const bool wide = workload.precision.wide(layer, workload.model.layers);
+    const bool wide = is_wide(workload, layer);
     const LayerShape shape = shape_of(workload.model, layer);
     units.push_back({programs.get(recomputed, shape, wide, offloaded), "layer " + std::to_string(layer), layer, UnitKind::layer, recomputed,
                      shape.kind, shape.reach});

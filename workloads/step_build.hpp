@@ -80,7 +80,7 @@ struct Build {
   }
   // In a layer in bf16 its operators stand for it.
   std::uint32_t work_of(const ExpertWork& work, int layer) {
-    const bool in_bf16 = workload.precision.wide(layer, workload.model.layers);
+    const bool in_bf16 = is_wide(workload, layer);
     const auto [it, added] = (in_bf16 ? wide_works : expert_works).try_emplace(work, 0);
     if (!added) return it->second;
     Work made;

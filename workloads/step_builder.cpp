@@ -143,8 +143,7 @@ Folding folded_by_stage(const Workload& workload) {
 StepGraph build_step(const Workload& workload, const Compiled& compiled, const Folding& folding, int step) {
   Build build{workload, compiled, folding, StepGraphBuilder(folding.ranks), {}};
   if (workload.model.moe) build.experts = std::make_shared<ExpertLayer>(workload, step);
-  const bool wide_layers = workload.precision.bf16_at_start + workload.precision.bf16_at_end > 0;
-  if (workload.model.moe && wide_layers) build.wide = of_wide_layers(workload);
+  if (workload.model.moe && workload.precision.wide_layers() > 0) build.wide = of_wide_layers(workload);
   link_all(build, Ranks(build).emit());
   StepGraph graph = std::move(build.graph).freeze();
   graph.staggered = build.compiled.schedule->staggers_steps();

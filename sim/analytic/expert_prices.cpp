@@ -25,7 +25,7 @@ const std::vector<ChunkTimes>& ExpertPrices::chunks(const workloads::RoutedExper
 ChunkTimes ExpertPrices::chunk(const workloads::RoutedExperts& what, int layer, int microbatch, int stage) {
   const int hottest = layer_.loads().at(layer, microbatch).hottest;
   const workloads::ExpertCalls& calls = layer_.calls(what.pass, hottest, layer, microbatch);
-  const bool wide = workload_.precision.wide(layer, workload_.model.layers);
+  const bool wide = workloads::is_wide(workload_, layer);
   const WorkTimes& times = work(layer_.work(what, hottest, layer, microbatch).pairs, wide);
   ChunkTimes chunk{workload_.experts.chunks_of(layer)};
   chunk.dispatch_s = seconds(calls.dispatch, stage);

@@ -58,8 +58,6 @@ bool is_tpu(const Gpu& gpu) { return gpu.vendor == "google"; }
 
 bool is_amd(const Gpu& gpu) { return gpu.vendor == "amd"; }
 
-bool is_narrow(DType type) { return type == DType::fp8 || type == DType::fp4; }
-
 double per_watt(const Gpu& gpu) {
   for (const DType type : {DType::bf16, DType::fp16, DType::fp32}) {
     const auto peak = gpu.peak_flops_per_s.find(type);

@@ -46,7 +46,7 @@ void write_degrees(const Workload& work, Arguments& out) {
 }
 
 void write_precision(const workloads::Precision& precision, Arguments& out) {
-  const bool narrow = precision.compute == DType::fp8 || precision.compute == DType::fp4;
+  const bool narrow = is_narrow(precision.compute);
   out.flag_if(precision.compute == DType::fp16, "fp16");
   out.flag_if(narrow || precision.compute == DType::bf16, "bf16");
   if (precision.compute == DType::fp8) {
@@ -59,7 +59,7 @@ void write_precision(const workloads::Precision& precision, Arguments& out) {
     out.add("fp4-format", "e2m1");
     if (precision.recipe == workloads::Scaling::nvfp4) out.add("fp4-recipe", "nvfp4");  // it has a word for no other
   }
-  if (narrow && precision.bf16_at_start + precision.bf16_at_end > 0) {
+  if (narrow && precision.wide_layers() > 0) {
     out.flag("first-last-layers-bf16");
     out.add("num-layers-at-start-in-bf16", precision.bf16_at_start);
     out.add("num-layers-at-end-in-bf16", precision.bf16_at_end);

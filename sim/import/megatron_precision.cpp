@@ -1,5 +1,6 @@
 // The precision of a job in Megatron-LM's arguments, and what goes by it.
 #include "sim/import/megatron_arguments.hpp"
+#include "workloads/model_limits.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -31,9 +32,8 @@ struct WideLayers {
 // Layers at the ends whose products stay in bf16: one at either, where nothing says how many (TransformerConfig of Megatron-Core).
 WideLayers read_wide_layers(MegatronArguments& arguments, bool narrow, Draft& draft) {
   constexpr const char *first_last = "first-last-layers-bf16", *start = "num-layers-at-start-in-bf16", *end = "num-layers-at-end-in-bf16";
-  constexpr std::int64_t most = 255;
   const bool on = arguments.flag(first_last);
-  if (on && narrow) return {arguments.whole(start, 1, 0, most), arguments.whole(end, 1, 0, most)};
+  if (on && narrow) return {arguments.whole(start, 1, 0, workloads::most_layers), arguments.whole(end, 1, 0, workloads::most_layers)};
   if (on) draft.ignore(std::string(first_last) + " (no products are in fp8 or fp4)");
   for (const char* name : {start, end}) {
     if (arguments.take(name)) draft.ignore(std::string(name) + " (first-last-layers-bf16 is not given, or nothing is in fp8 or fp4)");

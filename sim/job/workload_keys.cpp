@@ -7,6 +7,7 @@
 
 #include "sim/job/limits.hpp"
 #include "sim/job/names.hpp"
+#include "workloads/model_limits.hpp"
 
 namespace rehearse::sim {
 namespace {
@@ -20,6 +21,7 @@ using config::truth;
 using config::whole;
 using workloads::DType;
 using workloads::Lora;
+using workloads::most_layers;
 using workloads::Optimizer;
 using workloads::Overlap;
 using workloads::Parallel;
@@ -29,7 +31,6 @@ using workloads::Workload;
 
 constexpr std::int64_t most_sequences = 10'000'000;  // in a global batch
 constexpr std::int64_t longest_sequence = 100'000'000;
-constexpr std::int64_t most_layers = 10'000;
 constexpr std::int64_t most_columns = 1'000'000;  // of a matrix
 
 std::vector<std::string> split_at_dashes(const std::string& text) {
@@ -66,16 +67,6 @@ Precision precision_of(DType type) {
   return {type, weights, DType::fp32, DType::fp32, DType::fp32};
 }
 
-Key<Precision> wide_layers_key(const char* name, std::uint8_t Precision::*layers, const char* what) {
-  const auto form = whole(0, 255);
-  const auto write = [=](const Precision& precision) { return Node::scalar(std::to_string(precision.*layers)); };
-  return Key<Precision>(
-             name, form.shape,
-             [=](const Node& node, Precision& precision) { precision.*layers = static_cast<std::uint8_t>(form.read(node)); }, write, what)
-      .otherwise("0")
-      .written_if([=](const Precision& precision) { return precision.*layers > 0; });
-}
-
 const Keys<Precision>& precision_keys() {
   using K = Key<Precision>;
   static const Keys<Precision> keys{
@@ -104,10 +95,12 @@ const Keys<Precision>& precision_keys() {
         "In which MLPs with a gate keep the input of their activation function (Megatron-Core's --activation-func-fp8-input-store).")
           .otherwise("as it is computed"),
       K("experts", &Precision::experts, choice(workloads::dtypes), "Of the products of routed experts.").otherwise("as compute"),
-      wide_layers_key("bf16_at_start", &Precision::bf16_at_start,
-                      "So many first layers have their products in bf16 (Megatron-Core's --num-layers-at-start-in-bf16)."),
-      wide_layers_key("bf16_at_end", &Precision::bf16_at_end,
-                      "So many last layers have their products in bf16 (Megatron-Core's --num-layers-at-end-in-bf16)."),
+      K("bf16_at_start", &Precision::bf16_at_start, whole(0, most_layers),
+        "So many first layers have their products in bf16 (Megatron-Core's --num-layers-at-start-in-bf16).")
+          .written_if([](const Precision& precision) { return precision.bf16_at_start > 0; }),
+      K("bf16_at_end", &Precision::bf16_at_end, whole(0, most_layers),
+        "So many last layers have their products in bf16 (Megatron-Core's --num-layers-at-end-in-bf16).")
+          .written_if([](const Precision& precision) { return precision.bf16_at_end > 0; }),
   };
   return keys;
 }

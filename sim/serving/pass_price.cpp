@@ -21,7 +21,7 @@ constexpr double many = 1e6;
 
 workloads::DType dense_type(const InstancePlan& plan) {
   const workloads::DType type = plan.precision.compute;
-  return type == workloads::DType::fp8 || type == workloads::DType::fp4 ? workloads::DType::bf16 : type;
+  return workloads::is_narrow(type) ? workloads::DType::bf16 : type;
 }
 
 // Kernels that read the memory of their peers are engines' own.

@@ -137,8 +137,7 @@ const Floors::Units& Floors::units(const Workload& workload) {
   };
   const workloads::Model& model = workload.model;
   std::set<std::pair<workloads::LayerShape, bool>> shapes;
-  for (int layer = 0; layer < model.layers; ++layer)
-    shapes.emplace(workloads::shape_of(model, layer), workload.precision.wide(layer, model.layers));
+  for (int layer = 0; layer < model.layers; ++layer) shapes.emplace(workloads::shape_of(model, layer), workloads::is_wide(workload, layer));
   for (const auto& [shape, wide] : shapes) {
     const Workload& own = wide ? in_bf16 : made.of;
     for (const bool again : {false, true})
@@ -175,7 +174,7 @@ const std::vector<Floors::StageCounts>& Floors::stages(const Workload& workload)
         if (c == 0) stage.first_chunk[part] += count;
       };
       for (int layer = chunk.first_layer; layer < chunk.first_layer + chunk.layers; ++layer) {
-        add(layer_part(workloads::shape_of(model, layer), again-- > 0, workload.precision.wide(layer, model.layers)), 1);
+        add(layer_part(workloads::shape_of(model, layer), again-- > 0, workloads::is_wide(workload, layer)), 1);
       }
       if (chunk.embedding && model.vocab > 0) add(embedding, 1);
       if (!chunk.head || model.vocab == 0) continue;

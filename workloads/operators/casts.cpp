@@ -1,9 +1,6 @@
 #include "workloads/operators/casts.hpp"
 
 namespace rehearse::workloads {
-
-bool is_narrow(DType type) { return type == DType::fp8 || type == DType::fp4; }
-
 namespace {
 
 // Scales of blocks and of rows belong to a direction: both copies are cast from 16 bits, and none is a transpose of the other.

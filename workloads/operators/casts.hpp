@@ -8,7 +8,6 @@
 
 namespace rehearse::workloads {
 
-[[nodiscard]] bool is_narrow(DType type);
 // Weights that come in 8 bits are transposed for each product of backward.
 [[nodiscard]] bool transposes_weights(const Workload& workload, DType type);
 // Whether a layer whose products are in this type keeps its input as it multiplied it; else in 16 bits, which backward casts again.

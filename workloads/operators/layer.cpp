@@ -176,11 +176,14 @@ LayerShape shape_of(const Model& model, int layer) {
   return {kind, !model.attends(layer) ? Reach::none : model.windowed(layer) ? Reach::window : Reach::sequence};
 }
 
+bool is_wide(const Workload& workload, int layer) {
+  const int layers = workload.model.layers;
+  return layer < workload.precision.bf16_at_start || (layer < layers && layer >= layers - workload.precision.bf16_at_end);
+}
+
 Workload of_wide_layers(const Workload& workload) {
   Workload wide = workload;
   wide.precision = workload.precision.of_wide_layers();
-  // Attention in 8 bits is of what Transformer Engine's autocast holds, which leaves these layers out.
-  if (wide.precision.attention && is_narrow(*wide.precision.attention)) wide.precision.attention.reset();
   return wide;
 }
 

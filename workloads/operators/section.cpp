@@ -40,7 +40,7 @@ Operator by_operators(bool compiled, Operator kernel) {
 }
 
 bool keeps_frozen(const Workload& workload, DType type) {
-  return workload.lora.on() && (type == DType::fp8 || type == DType::fp4) && workload.precision.param_gather == type;
+  return workload.lora.on() && is_narrow(type) && workload.precision.param_gather == type;
 }
 
 namespace {

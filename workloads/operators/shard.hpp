@@ -36,7 +36,7 @@ struct Shard {
   [[nodiscard]] bool gathers_logits() const { return loss_vocab > vocab; }
   // Products read copies of it that autocast makes in a kernel each.
   [[nodiscard]] bool casts_normed() const { return normed > element; }
-  [[nodiscard]] bool low_precision() const { return linear == DType::fp8 || linear == DType::fp4; }
+  [[nodiscard]] bool low_precision() const { return is_narrow(linear); }
 };
 
 // Whether autocast casts to fp32 what a norm reads of products.

@@ -13,8 +13,6 @@ namespace {
 // Two sizes of which the lines are drawn; every operator's work is exactly linear between them.
 constexpr int few = 64, more = 128;
 
-bool is_narrow(DType type) { return type == DType::fp8 || type == DType::fp4; }
-
 // Fused into what stands before it, or for training alone.
 bool is_left_out(const Operator& op) { return op.name == "core_attention" || op.name.ends_with(" cast"); }
 

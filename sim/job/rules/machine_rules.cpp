@@ -163,8 +163,8 @@ const Rule scales{"precision.recipe",
 const Rule wide_ends{"precision",
                      [](const Workload& w, const System&) {
                        const workloads::Precision& p = w.precision;
-                       if (p.bf16_at_start + p.bf16_at_end == 0) return true;
-                       return (p.in_fp8() || p.in_fp4()) && p.bf16_at_start + p.bf16_at_end <= w.model.layers;
+                       if (p.wide_layers() == 0) return true;
+                       return (p.in_fp8() || p.in_fp4()) && p.wide_layers() <= w.model.layers;
                      },
                      [](const Workload& w, const System&) {
                        const workloads::Precision& p = w.precision;
