@@ -1,6 +1,10 @@
 #include "sim/analytic/unit_cost.hpp"
 
 #include <algorithm>
+#include <concepts>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 
 #include "sim/cost/queue.hpp"
 
@@ -49,29 +53,61 @@ UnitCost UnitPricer::price(const workloads::Unit& unit, int stage) {
   return cost;
 }
 
+namespace {
+
+// The numbers of each part of a price, every one: another field does not compile before it is named here.
+template <class Part, class Of>
+concept PartOf = std::same_as<std::remove_const_t<Part>, Of>;
+auto numbers_of(PartOf<PhaseTimes> auto& of) {
+  auto& [seconds] = of;
+  return std::tie(seconds);
+}
+auto numbers_of(PartOf<PieceTimes> auto& of) {
+  auto& [dispatch, compute, combine, calls, delayed] = of;
+  return std::tie(dispatch, compute, combine, calls, delayed);
+}
+auto numbers_of(PartOf<PortTimes> auto& of) {
+  auto& [transfer, scale_up, nic, scale_up_messages, nic_messages] = of;
+  return std::tie(transfer, scale_up, nic, scale_up_messages, nic_messages);
+}
+auto numbers_of(PartOf<WaitedCalls> auto& of) {
+  auto& [ports, before, after, joined] = of;
+  return std::tie(ports, before, after, joined);
+}
+// Of its copies none: what other stages leave them is another share (stage_terms.cpp).
+auto numbers_of(PartOf<UnitCost> auto& of) {
+  auto& [forward, backward, weight, whole, forward_pieces, backward_pieces, recomputed, copy_s, copy_alone_s, forward_calls, backward_calls,
+         weight_calls, whole_calls, copy_ports, nic_s] = of;
+  return std::tie(forward, backward, weight, whole, forward_pieces, backward_pieces, forward_calls, backward_calls, weight_calls,
+                  whole_calls, nic_s);
+}
+
+// Each number of the one and the same of the other: two prices of one unit.
+template <class One, class Other, class Visit>
+void side_by_side(One& one, Other& other, const Visit& visit) {
+  if constexpr (std::same_as<std::remove_const_t<One>, double>) {
+    visit(one, other);
+  } else if constexpr (requires { one.size(); }) {
+    for (std::size_t i = 0; i < one.size(); ++i) side_by_side(one[i], other[i], visit);
+  } else {
+    const auto ones = numbers_of(one);
+    const auto others = numbers_of(other);
+    [&]<std::size_t... at>(std::index_sequence<at...>) { (side_by_side(std::get<at>(ones), std::get<at>(others), visit), ...); }
+    (std::make_index_sequence<std::tuple_size_v<std::remove_const_t<decltype(ones)>>>{});
+  }
+}
+
+}  // namespace
+
 bool UnitCost::takes_as_long_as(const UnitCost& other) const {
-  return forward.total() == other.forward.total() && backward.total() == other.backward.total() && weight.total() == other.weight.total() &&
-         whole.total() == other.whole.total();
+  bool equal = true;
+  side_by_side(*this, other, [&](double one, double same) { equal = equal && one == same; });
+  return equal;
 }
 
 UnitCost between(const UnitCost& from, const UnitCost& to, double part) {
   UnitCost cost = to;
-  const auto go_back = [&](double& seconds, double from_s) { seconds = from_s + part * (seconds - from_s); };
-  for (const auto phases : {&UnitCost::forward, &UnitCost::backward, &UnitCost::weight, &UnitCost::whole}) {
-    for (std::size_t i = 0; i < phase_count; ++i) go_back((cost.*phases).seconds[i], (from.*phases).seconds[i]);
-  }
-  for (const auto pieces : {&UnitCost::forward_pieces, &UnitCost::backward_pieces}) {
-    for (std::size_t i = 0; i < (cost.*pieces).size(); ++i) {
-      for (const auto seconds : {&PieceTimes::dispatch_s, &PieceTimes::compute_s, &PieceTimes::combine_s, &PieceTimes::calls_s})
-        go_back((cost.*pieces)[i].*seconds, (from.*pieces)[i].*seconds);
-    }
-  }
-  for (const auto calls : {&UnitCost::forward_calls, &UnitCost::backward_calls, &UnitCost::weight_calls, &UnitCost::whole_calls}) {
-    for (const auto seconds :
-         {&PortTimes::transfer_s, &PortTimes::scale_up_s, &PortTimes::nic_s, &PortTimes::scale_up_messages_s, &PortTimes::nic_messages_s})
-      go_back((cost.*calls).ports.*seconds, (from.*calls).ports.*seconds);
-  }
-  go_back(cost.nic_s, from.nic_s);
+  side_by_side(cost, from, [&](double& number, double from_there) { number = from_there + part * (number - from_there); });
   return cost;
 }
 

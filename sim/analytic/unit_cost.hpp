@@ -31,10 +31,11 @@ struct UnitCost {
   PortTimes copy_ports;
   double nic_s = 0;  // of all passes where stages share NICs: for how long its calls are there, waited for or not
 
+  // Of the same unit: every number but those of its copies.
   [[nodiscard]] bool takes_as_long_as(const UnitCost& other) const;
 };
 
-// So far (0 to 1) on the way from one price of a unit to another; its copies as at the end.
+// So far (0 to 1) on the way from one price of a unit to another, in every number; its copies as at the end.
 [[nodiscard]] UnitCost between(const UnitCost& from, const UnitCost& to, double part);
 
 class UnitPricer {
