@@ -120,16 +120,45 @@ void read_degrees(Cell& cell, Draft& draft) {
   if (tp > 1) draft.infer("parallel.sp and overlap.tp: true, as these recipes have them with tensor parallelism");
 }
 
+// How the names of cells cast products: scripts/performance/utils/precision.py, whose recipes are of
+// src/megatron/bridge/training/mixed_precision.py (NVIDIA-NeMo/Megatron-Bridge); the older page called sub-channel scaling ss. fp8_cs drops
+// its recipe's layers in bf16 there.
+struct NamedPrecision {
+  std::string_view name, compute, recipe;
+  bool gathers = false;  // parameters in 8 bits; those of mxfp8 are gathered in 16 (megatron_precision.cpp)
+};
+constexpr std::array precisions{
+    NamedPrecision{"bf16", "bf16", ""},
+    NamedPrecision{"fp8_ds", "fp8", "delayed", true},
+    NamedPrecision{"fp8_cs", "fp8", "tensorwise", true},
+    NamedPrecision{"fp8_mx", "fp8", "mxfp8"},
+    NamedPrecision{"fp8_sc", "fp8", "blockwise"},
+    NamedPrecision{"fp8_ss", "fp8", "blockwise"},
+    NamedPrecision{"nvfp4", "fp4", "nvfp4"},
+};
+
+void read_precision(const std::string& name, Draft& draft) {
+  const auto known = std::ranges::find(precisions, name, &NamedPrecision::name);
+  if (known == precisions.end()) {
+    const char* compute = name.starts_with("fp8") ? "fp8" : name.find("fp4") != std::string::npos ? "fp4" : "bf16";
+    draft.puzzle(fmt::format("the cell's precision {} (taken for {})", name, compute));
+    draft.set("precision.compute", compute);
+  } else {
+    draft.set("precision.compute", std::string(known->compute));
+    if (!known->recipe.empty()) draft.set("precision.recipe", std::string(known->recipe));
+    if (known->gathers) draft.set("precision.param_gather", "fp8");
+  }
+  draft.set("precision.gradients", "bf16");
+  draft.infer("precision.gradients: bf16, as these recipes reduce them");
+}
+
 void read_rest(Cell& cell, const std::string& precision, Draft& draft) {
   for (const auto& [from, to] :
        {std::pair{"mbs", "batch.micro"}, std::pair{"gbs", "batch.global"}, std::pair{"seq_length", "batch.sequence"}}) {
     const auto value = cell.take(from);
     value ? draft.set(to, *value) : draft.need(to, fmt::format("the cell has no {}", from));
   }
-  const std::string compute = precision.starts_with("fp8") ? "fp8" : precision.find("fp4") != std::string::npos ? "fp4" : "bf16";
-  draft.set("precision.compute", compute);
-  draft.set("precision.gradients", "bf16");
-  draft.infer("precision.gradients: bf16, as these recipes reduce them");
+  read_precision(precision, draft);
   const bool fsdp = cell.flag("use_megatron_fsdp");
   draft.set("optimizer.sharding", fsdp ? "zero3" : "zero1");
   draft.set("overlap.dp_gradients", "true");

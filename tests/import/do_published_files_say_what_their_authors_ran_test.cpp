@@ -194,7 +194,7 @@ TEST(MegatronBridge, EachCellOfAMatrixIsAJob) {
                 {"batch.global", "128"},
                 {"optimizer.sharding", "zero1"}});
   const ImportedFile fp8 = import_published("megatron-bridge", "llama3_70b_llm_pretrain.yaml", {}, "h100/num_gpus_64/fp8_cs");
-  expect(fp8, {{"parallel.pp", "8"}, {"precision.compute", "fp8"}});
+  expect(fp8, {{"parallel.pp", "8"}, {"precision", "{compute: fp8, recipe: tensorwise, param_gather: fp8, gradients: bf16}"}});
   const ImportedFile fsdp = import_published("megatron-bridge", "llama3_70b_llm_pretrain.yaml", {}, "gb200/num_gpus_64/bf16");
   expect(fsdp, {{"cluster", "gb200-nvl72"}, {"optimizer.sharding", "zero3"}, {"recompute.full_layers", "20"}, {"parallel.vpp", ""}});
 }

@@ -12,10 +12,11 @@
 namespace rehearse::sim::testing {
 namespace {
 
-ImportedFile read_text(const std::string& format, const std::string& ending, const std::string& text) {
+ImportedFile read_text(const std::string& format, const std::string& ending, const std::string& text,
+                       const Settings& settings = {{"cluster", "gb200-nvl72"}, {"gpus", "8"}, {"model.vocab", "128256"}}) {
   const std::filesystem::path path = std::filesystem::temp_directory_path() / ("precision-" + std::to_string(::getpid()) + ending);
   std::ofstream(path) << text << '\n';
-  ImportedFile file = import_file(format, path.string(), {{"cluster", "gb200-nvl72"}, {"gpus", "8"}, {"model.vocab", "128256"}});
+  ImportedFile file = import_file(format, path.string(), settings);
   std::filesystem::remove(path);
   return file;
 }
@@ -64,6 +65,30 @@ TEST(ArgumentsOfPrecision, NameTheRecipeOfFourBits) {
   expect(of_arguments("--bf16 --fp4-format e2m1 --fp4-recipe nvfp4"), {{"precision", "{compute: fp4, recipe: nvfp4}"}});
   const ImportedFile other = of_arguments("--bf16 --fp4-format e2m1 --fp4-recipe mxfp4");
   EXPECT_TRUE(says(other.draft.not_understood, "fp4-recipe mxfp4"));
+}
+
+// Cells of a matrix by the names of their precision, as get_precision_config of Megatron-Bridge's scripts/performance/utils/precision.py
+// has them: parameters of mxfp8 are gathered in bf16.
+TEST(CellsOfAMatrix, AreCastByTheirNames) {
+  const auto of_cell = [](const std::string& name) {
+    return read_text("megatron-bridge", ".yaml",
+                     "perf_matrix: {gb200: {num_gpus_8: {common: {seq_length: 8192, mbs: 1, gbs: 64, tp: 1, pp: 1, cp: 1, ep: 1}, " + name +
+                         ": {vp: 1}}}}",
+                     {{"model", "llama3-8b"}});
+  };
+  for (const auto& [name, precision] : {std::pair{"bf16", "{compute: bf16, gradients: bf16}"},
+                                        {"fp8_ds", "{compute: fp8, recipe: delayed, param_gather: fp8, gradients: bf16}"},
+                                        {"fp8_cs", "{compute: fp8, recipe: tensorwise, param_gather: fp8, gradients: bf16}"},
+                                        {"fp8_mx", "{compute: fp8, recipe: mxfp8, gradients: bf16}"},
+                                        {"fp8_sc", "{compute: fp8, recipe: blockwise, gradients: bf16}"},
+                                        {"nvfp4", "{compute: fp4, recipe: nvfp4, gradients: bf16}"}}) {
+    const ImportedFile file = of_cell(name);
+    expect(file, {{"precision", precision}});
+    EXPECT_TRUE(file.draft.not_understood.empty()) << name << ::testing::PrintToString(file.draft.not_understood);
+  }
+  const ImportedFile other = of_cell("fp8_zz");
+  expect(other, {{"precision", "{compute: fp8, gradients: bf16}"}});
+  EXPECT_TRUE(says(other.draft.not_understood, "precision fp8_zz"));
 }
 
 // bf16_with_nvfp4_mixed() with its last four layers in bf16, as NVIDIA's playbook has it.
