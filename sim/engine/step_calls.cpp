@@ -82,12 +82,14 @@ Colour StepCalls::position_in_domain(const std::vector<int>& members) const {
 }
 
 bool StepCalls::aligned(const std::vector<Load>& loads, const std::vector<int>& members) const {
+  std::vector<int> by_rank = members;
+  std::ranges::sort(by_rank);
   for (const Load& load : loads) {
     std::map<Wire, std::pair<std::size_t, int>> of_kind;  // as the first member's: how many members, and how often
     for (const auto& [wire, times] : load.wires) {
       if (!wiring.port_kind(wire)) continue;
       const int owner = wiring.owner(wire);
-      if (std::ranges::find(members, owner) == members.end()) return false;
+      if (!std::ranges::binary_search(by_rank, owner)) return false;
       auto& [owners, often] = of_kind.try_emplace(wiring.of_owner(wire, members.front()), 0, times).first->second;
       ++owners;
       if (often != times) return false;
