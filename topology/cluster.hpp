@@ -32,7 +32,9 @@ struct LinkSpec {
   std::optional<double> read_latency_s = {};  // of one round of a kernel that reads the memory of its peers; as latency_s where not known
   bool typical = false;                       // `efficiency` is what links of the kind have in common, and not this one's own
   double exchange_share = 1;                  // of the effective rate, what a library's all-to-all reaches; NICs: any exchange of experts
+  std::optional<double> exchange_latency_s = {};    // of a library's all-to-all over it, in the place of latency_s
   std::optional<ProtocolSpec> ll = {}, ll128 = {};  // none: collectives do without; all that stands above is of `simple`
+  [[nodiscard]] double exchange_wait_s() const { return exchange_latency_s.value_or(latency_s) - latency_s; }  // more than another call
   [[nodiscard]] const std::optional<ProtocolSpec>& by(Protocol protocol) const {
     static const std::optional<ProtocolSpec> none;
     switch (protocol) {

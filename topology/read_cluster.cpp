@@ -46,11 +46,23 @@ void read_exchange_share(const config::Node& node, LinkSpec& link) {
   if (const auto share = node.find("exchange")) link.exchange_share = share->as_number(least_exchange_share, 1);
 }
 
+// Of a domain whose GPUs write one another's memory.
+const config::Parameter& exchange_latency() {
+  static const config::Parameter key{"exchange_latency", config::quantity(config::Dimension::time).shape, false, "as latency",
+                                     "Of a library's all-to-all, all of whose messages are posted at once."};
+  return key;
+}
+
+void read_exchange_latency(const config::Node& node, LinkSpec& link) {
+  if (const auto latency = node.find("exchange_latency")) link.exchange_latency_s = read_latency(*latency);
+}
+
 const More& intra_keys() {
   static const More keys = and_protocols({{"kind", choice(intra_kinds).shape, true, "", "How the GPUs of a node are linked."},
                                           in_network_key(nvls),
                                           reads(),
-                                          exchange_share(all_to_alls)});
+                                          exchange_share(all_to_alls),
+                                          exchange_latency()});
   return keys;
 }
 
@@ -72,7 +84,8 @@ const More& supernode_keys() {
                      {"spare", config::whole(0, most_gpus_per_supernode).shape, false, "0", "Of them left idle."},
                      in_network_key(nvls),
                      reads(),
-                     exchange_share(all_to_alls)});
+                     exchange_share(all_to_alls),
+                     exchange_latency()});
   return keys;
 }
 
@@ -116,8 +129,9 @@ void read_intra(const config::Node& node, ClusterSpec& cluster) {
   } else {
     cluster.intra = read_link(node, cluster.intra_kind == IntraNode::pcie ? typical_pcie : typical_scale_up, intra_keys());
     read_reads(node, cluster.intra);
-    if (cluster.intra_kind == IntraNode::pcie) refuse_in_pcie_nodes(node, {"exchange"});
+    if (cluster.intra_kind == IntraNode::pcie) refuse_in_pcie_nodes(node, {"exchange", "exchange_latency"});
     read_exchange_share(node, cluster.intra);
+    read_exchange_latency(node, cluster.intra);
     read_in_switch(node, cluster.intra, cluster);
     read_protocols(node, cluster.intra, typical_nvlink_protocols, cluster.intra.typical && cluster.intra_kind == IntraNode::nvswitch);
     if (cluster.intra_kind == IntraNode::pcie && (cluster.intra.ll || cluster.intra.ll128))
@@ -140,6 +154,7 @@ void read_supernode(const config::Node& node, ClusterSpec& cluster) {
   cluster.supernode = read_link(node, typical_scale_up, supernode_keys());
   read_reads(node, cluster.supernode);
   read_exchange_share(node, cluster.supernode);
+  read_exchange_latency(node, cluster.supernode);
   read_in_switch(node, cluster.supernode, cluster);
   read_protocols(node, cluster.supernode, typical_nvlink_protocols, cluster.supernode.typical && cluster.intra.ll.has_value());
   const int gpus = read_whole_nodes(node.at("gpus"), 1, most_gpus_per_supernode, cluster, "a supernode");

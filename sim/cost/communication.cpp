@@ -260,6 +260,7 @@ CallPrice CommunicationModel::price_exchange(const Communication& what, std::spa
   price.intra_bytes *= price.scale_up_overhead;
   if (price.inter_bytes > 0) price.alpha_s = cluster_.nic.latency_s;
   if (price.inter_bytes <= 0 || loads.forwards) price.alpha_s += intra.latency_s;
+  if (price.inter_bytes <= 0 && !what.exchange->hierarchical) price.alpha_s += intra.exchange_wait_s();
   if (price.inter_bytes > 0 && loads.forwards) price.alpha_s += cluster_.dispatch_s;
   if (what.exchange->slower_with_members)
     price.alpha_s += hybridep_member_s * static_cast<double>(members.size()) / shape(members).domains();

@@ -56,8 +56,10 @@ CallPrice CommunicationModel::with_protocol(const CallPrice& price, const worklo
     one.alpha_s = by.call_s + workloads::stream_s(form, by.intra_round_s, by.inter_round_s, intra_s, inter_s) - transfer_s;
     return one;
   };
-  CallPrice best =
-      with(Protocol::simple, {.intra_round_s = intra.round_s(price.collective->reads_peers()), .inter_round_s = cluster_.nic.latency_s});
+  const bool exchanges_inside = kind == workloads::CollectiveKind::all_to_all && form.rounds_inter == 0;
+  CallPrice best = with(Protocol::simple, {.call_s = exchanges_inside ? intra.exchange_wait_s() : 0,
+                                           .intra_round_s = intra.round_s(price.collective->reads_peers()),
+                                           .inter_round_s = cluster_.nic.latency_s});
   if (!price.collective->runs_by_protocols(kind)) return best;
   for (const Protocol protocol : {Protocol::ll, Protocol::ll128}) {
     if (protocol_ != Protocol::automatic && protocol_ != protocol) continue;

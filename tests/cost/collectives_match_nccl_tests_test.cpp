@@ -68,24 +68,34 @@ TEST(NcclTables, SmallMessagesAreNearByProtocolsAndFarBySimpleAlone) {
   EXPECT_GT(table_errors(true, Protocol::simple).mean(), 0.9);
 }
 
-// All-to-alls of 8 B200, from 32 MiB on: 12 % off, and 21 at the rate of a ring.
+TableErrors all_to_all_errors(const topology::ClusterSpec& cluster, double least, double most) {
+  TableErrors out;
+  for (const Node& point : Node::load_file(std::string(REHEARSE_SOURCE_DIR) + "/tests/cost/measured/nccl.yaml").at("points").items()) {
+    const double bytes = point.at("bytes").as_number(1, 1e12);
+    if (point.at("op").as_string() != "all-to-all" || bytes < least || bytes > most) continue;
+    const CallPrice price = price_on(cluster, CollectiveKind::all_to_all, 8, bytes);
+    out.sum += std::abs(price.seconds() * 1e6 / point.at("time_us").as_number(1, 1e9) - 1);
+    ++out.number;
+  }
+  return out;
+}
+
+// All-to-alls of 8 B200, from 32 MiB on, and at the rate of a ring.
 TEST(NcclTables, LargeAllToAllsInsideANodeAreNear) {
-  const auto error = [](const topology::ClusterSpec& cluster) {
-    TableErrors out;
-    for (const Node& point : Node::load_file(std::string(REHEARSE_SOURCE_DIR) + "/tests/cost/measured/nccl.yaml").at("points").items()) {
-      const double bytes = point.at("bytes").as_number(1, 1e12);
-      if (point.at("op").as_string() != "all-to-all" || bytes < 32 << 20) continue;
-      const CallPrice price = price_on(cluster, CollectiveKind::all_to_all, 8, bytes);
-      out.sum += std::abs(price.seconds() * 1e6 / point.at("time_us").as_number(1, 1e9) - 1);
-      ++out.number;
-    }
-    EXPECT_EQ(out.number, 5);
-    return out.mean();
-  };
   topology::ClusterSpec cluster = shipped_cluster("hgx-b200");
-  EXPECT_LT(error(cluster), 0.13);
+  EXPECT_EQ(all_to_all_errors(cluster, 32 << 20, 1e12).number, 5);
+  EXPECT_LT(all_to_all_errors(cluster, 32 << 20, 1e12).mean(), 0.13);
   cluster.intra.exchange_share = 1;
-  EXPECT_GT(error(cluster), 0.2);
+  EXPECT_GT(all_to_all_errors(cluster, 32 << 20, 1e12).mean(), 0.16);
+}
+
+// From 256 KiB to 16 MiB, and with the latency of any other call.
+TEST(NcclTables, AllToAllsOfMebibytesWaitForTheirMessages) {
+  topology::ClusterSpec cluster = shipped_cluster("hgx-b200");
+  EXPECT_EQ(all_to_all_errors(cluster, 256 << 10, 16 << 20).number, 6);
+  EXPECT_LT(all_to_all_errors(cluster, 256 << 10, 16 << 20).mean(), 0.2);
+  cluster.intra.exchange_latency_s.reset();
+  EXPECT_GT(all_to_all_errors(cluster, 256 << 10, 16 << 20).mean(), 0.37);
 }
 
 TEST(NcclTables, LargeMessagesAreNear) { EXPECT_LT(table_errors(false, Protocol::automatic).mean(), 0.2); }

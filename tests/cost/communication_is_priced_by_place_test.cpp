@@ -312,6 +312,21 @@ TEST(CommunicationPrice, AnAllToAllIsSlowedOnceOnTwoFabrics) {
   }
 }
 
+// Inside a domain a library's all-to-all has a latency of its own, once; other calls, and those between domains, do not.
+TEST(CommunicationPrice, AnAllToAllWaitsOnceInsideADomain) {
+  topology::ClusterSpec c = cluster();
+  const auto price_s = [&](CollectiveKind kind, int gpus) {
+    const workloads::Communication what{"x", kind, GroupKind::dp_cp, 1e6, workloads::Pass::update};
+    return CommunicationModel(c, plan(1, gpus, 1), "auto").price(what, ranks(gpus)).seconds();
+  };
+  const double before_s = price_s(CollectiveKind::all_to_all, 8), gather_s = price_s(CollectiveKind::all_gather, 8);
+  const double far_s = price_s(CollectiveKind::all_to_all, 64);
+  c.intra.exchange_latency_s = c.intra.latency_s + 12e-6;
+  EXPECT_NEAR(price_s(CollectiveKind::all_to_all, 8), before_s + 12e-6, 1e-12);
+  EXPECT_EQ(price_s(CollectiveKind::all_gather, 8), gather_s);
+  EXPECT_EQ(price_s(CollectiveKind::all_to_all, 64), far_s);
+}
+
 // NCCL's choice: the tree wins where alpha counts, the ring where bytes do: 2 S / 8 through a NIC against 2 (63/64) S / 8.
 TEST(CommunicationPrice, AutoTakesTheFasterOfRingAndTree) {
   const CommunicationModel model(cluster(), plan(1, 64, 1), "auto");

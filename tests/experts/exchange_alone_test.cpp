@@ -101,6 +101,12 @@ TEST(ExchangeAlone, TakesLongerWhereTheSwitchGivesItLess) {
     EXPECT_NEAR(model.price(exchange_of(exchange), members).seconds(), alpha_s + full_s / 0.8, 1e-6 * full_s);
     EXPECT_NEAR(executed_s(job, exchange_of(exchange)), alpha_s + full_s / 0.8, rounding * full_s / 0.8) << collectives;
     EXPECT_DOUBLE_EQ(executed_s(job, exchange_of(by_kernels)), kernels_s);
+    job.system.cluster.intra.exchange_latency_s = 5 * alpha_s;
+    const double later_s = 5 * alpha_s + full_s / 0.8;
+    EXPECT_NEAR(sim::CommunicationModel(job.system.cluster, job.workload, "auto").price(exchange_of(exchange), members).seconds(), later_s,
+                1e-6 * later_s);
+    EXPECT_NEAR(executed_s(job, exchange_of(exchange)), later_s, rounding * later_s) << collectives;
+    EXPECT_DOUBLE_EQ(executed_s(job, exchange_of(by_kernels)), kernels_s);
   }
 }
 

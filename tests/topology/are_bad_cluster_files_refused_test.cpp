@@ -87,8 +87,15 @@ TEST(AreGoodClusterFilesAccepted, SwitchesThatGiveAllToAllsLess) {
   EXPECT_DOUBLE_EQ(cluster_of(node("exchange: 0.9")).intra.exchange_share, 0.9);
   EXPECT_DOUBLE_EQ(cluster_of(with("supernode: {gpus: 16, bandwidth: 450 GB/s, exchange: 0.8}")).supernode.exchange_share, 0.8);
   EXPECT_NE(refusal_of(node("exchange: 1.1")).find("error"), std::string::npos);
-  const std::string pcie = "gpu: a10-24g\ngpus_per_node: 4\nnodes: 1\nintra_node: {kind: pcie, bandwidth: 31.5 GB/s, exchange: 0.9}\n";
-  EXPECT_NE(refusal_of(pcie).find("the ports of a pcie node carry all of its traffic alike"), std::string::npos);
+  EXPECT_EQ(cluster_of(std::string(good)).intra.exchange_wait_s(), 0);
+  EXPECT_DOUBLE_EQ(cluster_of(node("exchange_latency: 16 us")).intra.exchange_wait_s(), 13e-6);
+  const std::string rack = with("supernode: {gpus: 16, bandwidth: 450 GB/s, latency: 5 us, exchange_latency: 9 us}");
+  EXPECT_DOUBLE_EQ(cluster_of(rack).supernode.exchange_wait_s(), 4e-6);
+  EXPECT_NE(refusal_of(node("exchange_latency: 16 GB")).find("error"), std::string::npos);
+  for (const char* key : {"exchange: 0.9", "exchange_latency: 16 us"}) {
+    const std::string pcie = "gpu: a10-24g\ngpus_per_node: 4\nnodes: 1\nintra_node: {kind: pcie, bandwidth: 31.5 GB/s, ";
+    EXPECT_NE(refusal_of(pcie + key + "}\n").find("the ports of a pcie node carry all of its traffic alike"), std::string::npos) << key;
+  }
 }
 
 // One port carries what goes over the network and what does not.
