@@ -186,6 +186,8 @@ const Keys<Gpu>& gpu_keys() {
       K("unaligned", &Gpu::unaligned_share, config::number(0.01, 1),
         "Of the rate of a linear layer's products, what those reach whose rows are no whole multiples of 16 bytes.")
           .otherwise("NVIDIA 0.36, others 1", [](Gpu& gpu) { gpu.unaligned_share = gpu.vendor == "nvidia" ? gpu.unaligned_share : 1; }),
+      K("block_scaled", &Gpu::block_scaled_share, config::number(0.1, 1),
+        "Of the rate of products in 8 bits, what those reach whose operands are scaled by blocks (mxfp8, blockwise)."),
       K("peak", peak_keys().shape(), read_peaks, {}, "By precision.").required(),
       K(
           "contention", contention_keys().shape(), [](const Node& node, Gpu& gpu) { contention_keys().read(node, gpu); }, {},

@@ -75,6 +75,7 @@ struct Gpu {
   // Generations of flash attention, triton, sdpa and masked: by the head dimension that a kernel is compiled for, its rate over that of
   // `cost`'s line. One that is not here runs at that rate, masked at a third of the second generation's.
   std::map<int, std::map<int, double>> flash_share;
+  double block_scaled_share = 1;  // of the rate of products in 8 bits, what those reach whose operands are scaled by blocks
   std::map<workloads::GroupedKernel, double> grouped_share;         // of the rate of products; one that is not here reaches all of it
   std::map<workloads::GroupedKernel, double> narrow_grouped_share;  // the same in 8 or 4 bits; one that is not here as in 16
   // Rows that such a kernel computes more for each expert: a tile's, on each of the GPU's devices; one that is not here none.

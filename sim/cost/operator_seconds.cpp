@@ -86,6 +86,8 @@ double grouped_share(const Gpu& gpu, const workloads::Operator& op) {
 // (7.1 % mean error; 7.3 % with 8, 7.5 % with the larger of both).
 constexpr double queue_knee = 4;
 
+double block_scaled_share(const Gpu& gpu, const workloads::Operator& op) { return op.by_blocks ? gpu.block_scaled_share : 1; }
+
 double host_s(const Gpu& gpu, const Software& software, bool of_experts = false) {
   if (software.replays_graphs) return 0;
   return gpu.issue_s(of_experts ? software.experts_issue_s.value_or(software.issue_s) : software.issue_s);
@@ -103,7 +105,8 @@ Share share_of(const Gpu& gpu, const Software& software, std::span<const workloa
     if (op.flops == 0 && op.bytes == 0) continue;  // work of the host alone
     const double cost_s = line_s(gpu, software, op) / (op.eager ? gpu.eager_share : 1);
     const double kernel_s = std::max(cost_s, op.adds / gpu.adds_per_s);
-    const double alone_s = software.kernel_time * op.times * kernel_s / (flash_share(gpu, software, op) * grouped_share(gpu, op));
+    const double share_of_line = flash_share(gpu, software, op) * grouped_share(gpu, op) * block_scaled_share(gpu, op);
+    const double alone_s = software.kernel_time * op.times * kernel_s / share_of_line;
     share.device_s += alone_s + deterministic_s(gpu, software, op) + op.block_sums * gpu.block_sum_s + software.launch_s * op.kernels;
   }
   return share;

@@ -71,7 +71,8 @@ TEST(MalformedPlatforms, UnknownKey) {
             "    4 | power_limt: 400 W\n"
             "      | ^\n"
             "  did you mean 'power_limit'? known: source, vendor, memory, driver_memory, memory_bandwidth, power_limit, launch, host_time, "
-            "atomic_adds, block_sum, multiprocessors, shared_memory, any_order, deterministic_attention, retaking, eager, unaligned, peak, "
+            "atomic_adds, block_sum, multiprocessors, shared_memory, any_order, deterministic_attention, retaking, eager, unaligned, "
+            "block_scaled, peak, "
             "contention, efficiency, flash, grouped");
 }
 

@@ -318,6 +318,17 @@ TEST(ModifiedRoofline, SlowsWeightGradients) {
   }
 }
 
+// Products in 8 bits with scales of blocks, by the share that the GPU leaves them.
+TEST(BlockScales, SlowProducts) {
+  Gpu gpu = gpu_with_gemm("{model: roofline}");
+  gpu.block_scaled_share = 0.8;
+  const Software software;
+  workloads::Operator op = gemm(4096, 4096, 4096);
+  const double whole_s = device_seconds(gpu, software, op);
+  op.by_blocks = true;
+  expect_same(device_seconds(gpu, software, op), whole_s / 0.8);
+}
+
 // Under a mask a third of the second generation's rate, or of the line where the GPU tells the two apart no more, over the whole square:
 // twice what a causal kernel computes, and of a window of a quarter 1 / (1/4 - 1/32) times what lies in it.
 TEST(FlashGeneration, TakesTheWholeSquareUnderAMask) {

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
+#include <vector>
 
 #include "operators_workloads.hpp"
 #include "workloads/stage_program.hpp"
@@ -67,6 +69,34 @@ TEST(CastsToFourBits, OfWeightsLookForTheLargestValueToo) {
   EXPECT_EQ(weights_cast_of(of_type(DType::fp4, Scaling::nvfp4)), 2 + 2 + 2 * four_bits);
   EXPECT_EQ(weights_cast_of(of_type(DType::fp8, Scaling::tensorwise)), 2 + 2 + 2);
   EXPECT_EQ(weights_cast_of(of_type(DType::fp8, Scaling::mxfp8)), 2 + 2 * (1 + 1.0 / 32));
+}
+
+// torchao's kernels in Triton count as many bytes as they take time: largest values, then both orders at once, a gradient's rounded at
+// random. A weight is cast in forward alone, in both orders, of which backward reads one; an input is kept cast.
+TEST(CastsToFourBits, OfTorchaoTakeTheTimeOfItsKernels) {
+  Workload workload = of_type(DType::fp4, Scaling::nvfp4);
+  workload.fusions.casts_weights = false;
+  const BlockProgram layer = layer_program(workload, false);
+  EXPECT_NEAR(find(layer.forward, "mlp_fc2 cast").bytes, cast_rows * cast_inner * (2.6 + 9.3), 1);
+  EXPECT_NEAR(find(layer.backward, "mlp_fc2 cast").bytes, cast_rows * cast_width * (2.6 + 13.7), 1);
+  EXPECT_EQ(find(layer.forward, "mlp_fc2 cast").kernels, 2);
+  EXPECT_NEAR(find(layer.forward, "mlp_fc2 weight cast").bytes, cast_width * cast_inner * (2 + 19.7), 1);
+  for (const Operator& op : operators(layer.backward)) EXPECT_FALSE(op.name.ends_with(" weight cast")) << op.name;
+  EXPECT_EQ(weights_cast_of(workload), 0);
+}
+
+// What products with scales of blocks are known by; in 4 bits there are no others.
+TEST(BlockScales, MarkProductsInEightBits) {
+  const auto marked = [](DType type, Scaling recipe) {
+    const BlockProgram layer = layer_program(of_type(type, recipe), false);
+    std::vector<Operator> all = operators(layer.forward);
+    std::ranges::copy(operators(layer.backward), std::back_inserter(all));
+    return std::ranges::count_if(all, [](const Operator& op) { return op.by_blocks; });
+  };
+  EXPECT_EQ(marked(DType::fp8, Scaling::mxfp8), 4 * 3);  // qkv, projection, fc1, fc2; forward and both of backward
+  EXPECT_EQ(marked(DType::fp8, Scaling::blockwise), 4 * 3);
+  EXPECT_EQ(marked(DType::fp8, Scaling::tensorwise), 0);
+  EXPECT_EQ(marked(DType::fp4, Scaling::nvfp4), 0);
 }
 
 // One scale for a tensor: one copy, also of weights; nothing is transposed behind a gather, nor a frozen weight for backward. Scales of

@@ -1,10 +1,11 @@
 #include "workloads/operators/casts.hpp"
 
 namespace rehearse::workloads {
-namespace {
 
 // Scales of blocks and of rows belong to a direction: both copies are cast from 16 bits, and none is a transpose of the other.
-bool by_blocks(Scaling recipe) { return recipe == Scaling::blockwise || recipe == Scaling::mxfp8 || recipe == Scaling::nvfp4; }
+bool scales_blocks(Scaling recipe) { return recipe == Scaling::blockwise || recipe == Scaling::mxfp8 || recipe == Scaling::nvfp4; }
+
+namespace {
 
 // Scales that are found from the values, by a stack that does not cast weights once a step: torchao, whose module casts in forward and in
 // backward (torchao/float8/float8_linear.py; the traffic as in its own testing/training/roofline_utils.py).
@@ -16,12 +17,18 @@ bool gathered_narrow(const Workload& workload, DType type) { return workload.pre
 // Bytes of scales beside each value: fp32 for 128, E8M0 for 32, or of 4 bits E4M3 for 16.
 double scale_bytes(Scaling recipe, DType type) {
   constexpr double fp32 = 4, values_of_block = 128, values_of_mx = 32, values_of_nv = 16;
-  if (type == DType::fp4 && by_blocks(recipe)) return 1 / values_of_nv;
+  if (type == DType::fp4 && scales_blocks(recipe)) return 1 / values_of_nv;
   return recipe == Scaling::blockwise ? fp32 / values_of_block : recipe == Scaling::mxfp8 ? 1 / values_of_mx : 0;
 }
 
 // A tensor's own scale, or in 4 bits one above those of its blocks: its largest value is looked for first.
-bool looks_first(Scaling recipe, DType type) { return recipe == Scaling::tensorwise || (type == DType::fp4 && by_blocks(recipe)); }
+bool looks_first(Scaling recipe, DType type) { return recipe == Scaling::tensorwise || (type == DType::fp4 && scales_blocks(recipe)); }
+
+// torchao's NVFP4 in Triton (torchao/prototype/moe_training/nvfp4_training, 0.18), in bytes that count: what a kernel takes for each value
+// more on GB200, where other kernels move 5.33 TB/s (benchmarks/prototype/nvfp4_training/README.md, 2,048 rows of 14,336 and 28,672): the
+// largest values of a tensor and of its transform 0.49 us a million, both orders at once 1.75, a gradient's with stochastic rounding 2.57,
+// both of a weight 3.70. A weight's largest value is the compiler's.
+constexpr double triton_largest = 2.6, triton_rounded = 9.3, triton_at_random = 13.7, triton_weight = 19.7;
 
 // Scales by row (torchao/testing/training/roofline_utils.py): in the one direction a read and a write in 8 bits, in the other the transpose
 // in 16 bits, which the same kernel writes, and a second that reads it. Nothing of the other where the weight gradient's product has 16
@@ -34,7 +41,14 @@ void add_cast_by_rows(std::vector<Item>& items, const LinearKind& kind, const st
 
 }  // namespace
 
-bool lies_as_read(const Workload& workload, Scaling recipe) { return workload.fusions.any_order && !by_blocks(recipe) && !by_rows(recipe); }
+// Its weights are cast in forward alone, in both orders, and what it keeps of its input is the cast (nvfp4_mm_triton).
+bool casts_by_triton(const Workload& workload, DType type) {
+  return type == DType::fp4 && workload.precision.recipe == Scaling::nvfp4 && casts_each_pass(workload, type);
+}
+
+bool lies_as_read(const Workload& workload, Scaling recipe) {
+  return workload.fusions.any_order && !scales_blocks(recipe) && !by_rows(recipe);
+}
 
 // What comes in 8 bits has one order, and `_scaled_mm` reads its second matrix by columns (torchao's preprocess_addmm).
 bool transposes_weights(const Workload& workload, DType type) {
@@ -50,7 +64,7 @@ bool transposes_weights(const Workload& workload, DType type) {
 bool keeps_casts(const Workload& workload, DType type) {
   if (!is_narrow(type)) return false;
   const Scaling recipe = workload.precision.recipe;
-  if (!casts_each_pass(workload, type) && !by_rows(recipe)) return true;
+  if (casts_by_triton(workload, type) || (!casts_each_pass(workload, type) && !by_rows(recipe))) return true;
   return workload.fusions.compiled && recipe == Scaling::tensorwise;
 }
 
@@ -75,7 +89,7 @@ double recast_bytes(const Workload& workload, DType type) {
 bool gathers_narrow(const LinearKind& kind) { return is_narrow(kind.type) && !by_rows(kind.recipe); }
 
 double written_by_cast(const LinearKind& kind, bool transposed) {
-  const bool both = !kind.frozen && ((transposed && !kind.any_order) || by_blocks(kind.recipe));
+  const bool both = !kind.frozen && ((transposed && !kind.any_order) || scales_blocks(kind.recipe));
   return (both ? 2 : 1) * (bytes_of(kind.type) + scale_bytes(kind.recipe, kind.type));
 }
 
@@ -89,6 +103,11 @@ void add_cast(std::vector<Item>& items, const LinearKind& kind, const std::strin
               bool beside) {
   if (!is_narrow(kind.type)) return;
   if (by_rows(kind.recipe)) return add_cast_by_rows(items, kind, name, pass, elements, beside);
+  if (kind.by_triton) {
+    const double both = pass == Pass::forward ? triton_rounded : triton_at_random;
+    items.emplace_back(memory_bound(name + " cast", elements * (triton_largest + both), pass, 2));
+    return;
+  }
   const bool own = looks_first(kind.recipe, kind.type), found = own && beside && kind.recipe != Scaling::nvfp4;
   const int casts = kind.recipe == Scaling::nvfp4 && !kind.frozen ? 2 : 1;
   items.emplace_back(memory_bound(name + " cast",
@@ -97,15 +116,19 @@ void add_cast(std::vector<Item>& items, const LinearKind& kind, const std::strin
 }
 
 void add_transpose(std::vector<Item>& items, const LinearKind& kind, const std::string& name, double elements) {
-  if (!gathers_narrow(kind) || by_blocks(kind.recipe) || kind.any_order || kind.frozen) return;
+  if (!gathers_narrow(kind) || scales_blocks(kind.recipe) || kind.any_order || kind.frozen) return;
   items.emplace_back(memory_bound(name + " transpose", elements * 2 * bytes_of(kind.type), Pass::backward_input));
 }
 
 // Forward finds the scale, which backward has kept, where it is the tensor's own; each pass writes the order that its product reads, by
 // rows behind a transpose in 16 bits.
 void add_weight_cast(std::vector<Item>& items, const LinearKind& kind, const Linear& linear, Pass pass) {
-  if (kind.recast == 0) return;
+  if (kind.recast == 0 || (kind.by_triton && pass != Pass::forward)) return;
   const double weights = static_cast<double>(linear.n * linear.k);
+  if (kind.by_triton) {
+    items.emplace_back(memory_bound(linear.name + weight_cast, weights * (kind.recast + triton_weight), pass, 2 * linear.products));
+    return;
+  }
   const int reads = looks_first(kind.recipe, kind.type) && pass == Pass::forward ? 2 : 1;
   const bool transposed = kind.recipe == Scaling::rowwise && pass == Pass::backward_input;
   const double bytes = weights * ((reads + (transposed ? 2 : 0)) * kind.recast + bytes_of(kind.type) + scale_bytes(kind.recipe, kind.type));

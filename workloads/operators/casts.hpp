@@ -8,6 +8,8 @@
 
 namespace rehearse::workloads {
 
+// Scales of blocks: a tensor of 8 bits has many, and both copies of it are cast from 16 bits.
+[[nodiscard]] bool scales_blocks(Scaling recipe);
 // Weights that come in 8 bits are transposed for each product of backward.
 [[nodiscard]] bool transposes_weights(const Workload& workload, DType type);
 // Whether a layer whose products are in this type keeps its input as it multiplied it; else in 16 bits, which backward casts again.
@@ -18,6 +20,8 @@ namespace rehearse::workloads {
 // products unless both read the same.
 [[nodiscard]] double weight_cast_bytes(const Workload& workload, DType type);
 [[nodiscard]] int weight_copies(const Workload& workload);
+// NVFP4 by torchao, whose kernels are in Triton.
+[[nodiscard]] bool casts_by_triton(const Workload& workload, DType type);
 // Whether products with this one scale for a tensor read it as it lies.
 [[nodiscard]] bool lies_as_read(const Workload& workload, Scaling recipe);
 // Of a weight that each pass casts anew; 0: none does.

@@ -48,11 +48,21 @@ LinearKind kind_of(const Workload& workload, const Shard& shard, DType type) {
           .transposes = transposes_weights(workload, type),
           .any_order = lies_as_read(workload, workload.precision.recipe),
           .recast = recast_bytes(workload, type),
+          .by_triton = casts_by_triton(workload, type),
           .keeps_gathered = keeps_gathered,
           .compiled = fusions.compiled,
           .by_product = shard.tp > 1 && (shard.sp ? fusions.gathers_by_product : fusions.reduces_by_product),
           .joins = shard.tp > 1 && shard.sp && fusions.joins_gathered && !workload.overlap.tp};
 }
+
+namespace {
+
+Operator scaled(Operator op, const LinearKind& kind) {
+  op.by_blocks = op.dtype == DType::fp8 && scales_blocks(kind.recipe);
+  return op;
+}
+
+}  // namespace
 
 // Two in and one out for each but the first, or all in and one out where a compiler fuses the sums.
 int passes_of_sum(const LinearKind& kind, int terms) {
@@ -62,7 +72,7 @@ int passes_of_sum(const LinearKind& kind, int terms) {
 
 void add_weight_gradient(std::vector<Item>& items, const LinearKind& kind, const Linear& linear) {
   const double weights = static_cast<double>(linear.n * linear.k);
-  Operator op = product(linear.name, Pass::backward_weight, kind.gradient_type, kind.element, linear.n, linear.k, linear.m);
+  Operator op = scaled(product(linear.name, Pass::backward_weight, kind.gradient_type, kind.element, linear.n, linear.k, linear.m), kind);
   op.kernels *= linear.products;
   if (kind.accumulates) op.bytes += weights * (2 * kind.gradient - kind.element);
   if (!kind.accumulates) op.allocated_bytes = weights * kind.element;
@@ -91,10 +101,10 @@ std::vector<Item> hidden_collective(const Shard& shard, const std::string& where
 namespace {
 
 // What separate products of one input read again costs them nothing: they wait for arithmetic, not for memory.
-Operator separated(Operator op, const Linear& linear, double element) {
+Operator separated(Operator op, const LinearKind& kind, const Linear& linear) {
   op.kernels *= linear.products;
-  op.allocated_bytes = static_cast<double>(op.m * op.n) * element;
-  return op;
+  op.allocated_bytes = static_cast<double>(op.m * op.n) * kind.element;
+  return scaled(std::move(op), kind);
 }
 
 void add_gradient_sum(std::vector<Item>& items, const LinearKind& kind, const Linear& linear, double elements) {
@@ -172,7 +182,7 @@ Section linear_section(const LinearKind& kind, const Linear& linear, const Aroun
   add_dequantised(section.forward, kind, linear, Pass::forward);
   add_weight_cast(section.forward, kind, linear, Pass::forward);
   section.forward.emplace_back(
-      separated(product(linear.name, Pass::forward, kind.type, kind.element, linear.m, linear.n, linear.k), linear, kind.element));
+      separated(product(linear.name, Pass::forward, kind.type, kind.element, linear.m, linear.n, linear.k), kind, linear));
   append(section.forward, around.reduce_output);
   add_gradient(section.backward, kind, linear, around, output);
   append(section.backward, around.gather_input_again);
@@ -180,7 +190,7 @@ Section linear_section(const LinearKind& kind, const Linear& linear, const Aroun
   add_weight_cast(section.backward, kind, linear, Pass::backward_input);
   if (kind.transposes) add_weight_transpose(section.backward, kind, linear);
   section.backward.emplace_back(
-      separated(product(linear.name, Pass::backward_input, kind.type, kind.element, linear.m, linear.k, linear.n), linear, kind.element));
+      separated(product(linear.name, Pass::backward_input, kind.type, kind.element, linear.m, linear.k, linear.n), kind, linear));
   if (gathers_gradient) add_transpose(section.backward, kind, linear.name, output);
   if (gathers_input) add_transpose(section.backward, kind, linear.name, input);
   add_autocast(section.backward, kind, linear, Pass::backward_input, input);

@@ -23,6 +23,7 @@ struct LinearKind {
   bool transposes;   // they come as products of forward read them, and are transposed for each of backward
   bool any_order;    // products read what has one scale as it lies
   double recast;     // bytes of a weight that each pass casts anew to the product's type; 0: none does
+  bool by_triton;    // casts to 4 bits by torchao's kernels
   bool keeps_gathered;
   bool compiled;
   bool by_product;  // separate products have collectives of their own
