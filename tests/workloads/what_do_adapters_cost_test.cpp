@@ -109,8 +109,11 @@ TEST(Adapters, DropOutTheirInputs) {
   const BlockProgram some = layer_program(workload, false);
   EXPECT_EQ(bytes(some.forward) - bytes(none.forward), 2 * lora_tokens * h * 5);
   EXPECT_EQ(bytes(some.backward) - bytes(none.backward), 2 * lora_tokens * h * 5);
-  workload.fusions.fused_adapters = true;  // a bit of mask: Transformer Engine's kernel
-  EXPECT_EQ(find(layer_program(workload, false).forward, "qkv_lora dropout").bytes, lora_tokens * h * (4 + 1.0 / 8));
+  workload.fusions.fused_adapters = true;  // a bit of mask: Transformer Engine's kernel, none of PyTorch's
+  const BlockProgram fused = layer_program(workload, false);
+  EXPECT_EQ(find(fused.forward, "qkv_lora dropout").bytes, lora_tokens * h * (4 + 1.0 / 8));
+  EXPECT_TRUE(find(some.forward, "qkv_lora dropout").eager);
+  EXPECT_FALSE(find(fused.forward, "qkv_lora dropout").eager || find(fused.backward, "qkv_lora dropout").eager);
 }
 
 // PEFT's, whose weights are fp32 beside a base in 16 bits: input and gradient are cast, and products are as wide.

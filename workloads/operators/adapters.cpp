@@ -90,7 +90,7 @@ class Adapter {
     return product(name, pass, kind_.type, kind_.element, shape_.rows, n, k);
   }
   void add_kernel(std::vector<Item>& items, const char* what, double bytes, Pass pass, int kernels = 1) const {
-    items.emplace_back(by_operators(kind_.compiled, memory_bound(shape_.name + what, bytes, pass, kernels)));
+    items.emplace_back(by_operators(kind_.compiled || fused(), memory_bound(shape_.name + what, bytes, pass, kernels)));
   }
   void add_own_gradient(std::vector<Item>& items, const std::string& name, std::int64_t n, std::int64_t k) const {
     add_weight_gradient(items, kind_, {name, shape_.rows, n, k});
