@@ -8,7 +8,8 @@
 // the compute rate that is left to a batched product (unfused attention) one of whose rows in memory is a multiple of 4 bytes alone, where
 // tensor-core kernels load 16 at once (cp.async takes 16, 8 or 4; from measured steps): twice as much of 8 bytes, half as much of 2.
 // weight_gradient: the share of the compute rate that is left to the products of weight gradients, whose operands in 8 bits are both scaled
-// by blocks along the sum.
+// by blocks along the sum. narrow_output and narrow_sum: shares of the bandwidth, in the place of memory, of products with no more than 256
+// rows or columns, which read, and of those that sum over no more than 64, which write (adapters of a low rank are both).
 #include <algorithm>
 #include <cmath>
 
@@ -28,8 +29,10 @@ struct Fit {
   double unaligned_batched = 1;
   double unaligned_linear = 1;  // the GPU's `unaligned`, of other products
   double weight_gradient = 1;
+  double narrow_output_bytes_per_s = 0, narrow_sum_bytes_per_s = 0;
 };
 
+constexpr std::int64_t most_of_narrow_output = 256, most_of_narrow_sum = 64;
 constexpr double aligned_bytes = 16, least_loaded_bytes = 4;
 
 // How many bytes of a row a kernel can load at once. A weight's gradient is summed over tokens (k), along which neither operand is
@@ -59,10 +62,16 @@ class ModifiedRoofline : public CostModel {
   [[nodiscard]] double seconds(const workloads::Operator& op) const override {
     const double rate = fit_.flops_per_s * (is_backward(op) ? fit_.backward : 1) * aligned_share(op) *
                         (op.pass == workloads::Pass::backward_weight ? fit_.weight_gradient : 1);
-    return knee_sum(op.flops * attention_work(op) / rate, op.bytes / fit_.bytes_per_s, fit_.knee) + fit_.fixed_s;
+    return knee_sum(op.flops * attention_work(op) / rate, op.bytes / bytes_per_s(op), fit_.knee) + fit_.fixed_s;
   }
 
  private:
+  [[nodiscard]] double bytes_per_s(const workloads::Operator& op) const {
+    const bool by_line = op.batched || op.times != 1;  // unfused attention, and scans, which were measured against it
+    if (op.cls != workloads::OperatorClass::gemm || by_line) return fit_.bytes_per_s;
+    if (op.k <= most_of_narrow_sum) return fit_.narrow_sum_bytes_per_s;
+    return std::min(op.m, op.n) <= most_of_narrow_output ? fit_.narrow_output_bytes_per_s : fit_.bytes_per_s;
+  }
   [[nodiscard]] double aligned_share(const workloads::Operator& op) const {
     if (op.cls != workloads::OperatorClass::gemm) return 1;
     const double loaded = loaded_at_once(op);
@@ -89,7 +98,7 @@ class ModifiedRooflineFactory : public CostModelFactory {
  public:
   [[nodiscard]] std::unique_ptr<const CostModel> make(const config::Node& node, const Ceiling& ceiling) const override {
     node.allow_keys({"model", "compute", "memory", "knee", "backward", "fixed", "causal_block", "window_block", "head_dim_half",
-                     "unaligned_batched", "weight_gradient"});
+                     "unaligned_batched", "weight_gradient", "narrow_output", "narrow_sum"});
     Fit fit;
     // A fitted line may lie above the data sheet's when bytes are counted that a cache keeps.
     fit.flops_per_s = ceiling.flops_per_s * node.at("compute").as_number(1e-3, 2);
@@ -102,6 +111,9 @@ class ModifiedRooflineFactory : public CostModelFactory {
     fit.head_dim_half = number_or(node, "head_dim_half", 0, 4096, 0);
     fit.unaligned_batched = number_or(node, "unaligned_batched", 1e-3, 1, 1);
     fit.weight_gradient = number_or(node, "weight_gradient", 1e-3, 1, 1);
+    const double memory = node.at("memory").as_number(1e-3, 2);
+    fit.narrow_output_bytes_per_s = ceiling.memory_bytes_per_s * number_or(node, "narrow_output", 1e-3, 2, memory);
+    fit.narrow_sum_bytes_per_s = ceiling.memory_bytes_per_s * number_or(node, "narrow_sum", 1e-3, 2, memory);
     if (const auto fixed = node.find("fixed")) fit.fixed_s = fixed->as_quantity(config::Dimension::time);
     return std::make_unique<ModifiedRoofline>(fit);
   }

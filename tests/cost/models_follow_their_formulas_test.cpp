@@ -318,6 +318,23 @@ TEST(ModifiedRoofline, SlowsWeightGradients) {
   }
 }
 
+// Products that read nearly all that they move, and those that write it, as an adapter's two; bytes alone count here.
+TEST(ModifiedRoofline, MovesNarrowOutputsAndSumsAtRatesOfTheirOwn) {
+  const Gpu gpu = gpu_with_gemm("{model: modified-roofline, compute: 2, memory: 0.4, knee: 64, narrow_output: 0.8, narrow_sum: 0.6}");
+  const auto rate = [&](workloads::Operator op) {
+    op.flops = 0;
+    return op.bytes / gpu.cost->seconds(op);
+  };
+  expect_same(rate(gemm(8192, 257, 8192)), 0.4e12);
+  expect_same(rate(gemm(8192, 256, 8192)), 0.8e12);
+  expect_same(rate(gemm(16, 8192, 8192)), 0.8e12);
+  expect_same(rate(gemm(8192, 8192, 64)), 0.6e12);
+  expect_same(rate(gemm(8192, 8192, 65)), 0.4e12);
+  workloads::Operator by_heads = gemm(8192, 128, 8192);
+  by_heads.batched = true;
+  expect_same(rate(by_heads), 0.4e12);
+}
+
 // Products in 8 bits with scales of blocks, by the share that the GPU leaves them.
 TEST(BlockScales, SlowProducts) {
   Gpu gpu = gpu_with_gemm("{model: roofline}");
