@@ -42,7 +42,7 @@ Direction direction_of(Slot::Kind kind) {
 }
 
 bool belongs_to_task(const Op& op) {
-  return op.unit >= 0 && op.kind != OpKind::p2p && op.kind != OpKind::copy && op.stream != Stream::dp && op.pass != Pass::update;
+  return op.unit >= 0 && op.kind != OpKind::p2p && op.kind != OpKind::copy && !is_of_replicas(op.stream) && op.pass != Pass::update;
 }
 
 // The optimizer's work on the GPU, the last of the program.

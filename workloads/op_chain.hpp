@@ -48,6 +48,8 @@ class OpChain {
 
   // Beside the chain, in its own stream, after `after`.
   OpId beside(const Communication& what, int repeat, const std::vector<OpId>& after, const std::string& label);
+  // Several in a stream, one after the other; the last.
+  OpId beside(const std::vector<Communication>& calls, std::vector<OpId> after, Stream stream, const std::string& label);
   OpId copy_beside(const std::string& name, GroupKind way, double bytes, const std::vector<OpId>& after, const std::string& label);
   // A message to the rank `peer` of another stage, after the chain's tail.
   OpId send(bool forward, int peer, double bytes);
@@ -57,7 +59,6 @@ class OpChain {
   [[nodiscard]] Op placed(OpKind kind, Stream stream, Phase phase) const;
   [[nodiscard]] Op collective_op(const Communication& what, int repeat);
   [[nodiscard]] Op copy_op(const std::string& name, GroupKind way, double bytes, Phase phase);
-  OpId beside(const std::vector<Communication>& calls, std::vector<OpId> after, Stream stream, const std::string& label);
   std::uint32_t group(GroupKind kind);
   void queued(const ComputeSegment& segment, Phase phase, const std::string& label);
   void paired(const void* origin, const Operator& product, Phase phase, const std::string& label);

@@ -151,9 +151,10 @@ struct Optimizer {
   // gets the whole sum of the gradients.
   bool by_tensor = false, by_adapter = false, all_reduces = false;
   GatheredAgain gathered_again = GatheredAgain::none;  // another
-  bool by_owner = false;       // ZeRO-1 and 2: whole tensors belong to ranks, which broadcast them one after another
-  bool copies = false;         // a habit too: ZeRO-2 and 3 copy weights out of what was gathered, and gradients into what is reduced
-  bool flat = false;           // the other: weights are views of what was gathered, whose gradients are joined, cast and divided (FSDP1)
+  bool by_owner = false;  // ZeRO-1 and 2: whole tensors belong to ranks, which broadcast them one after another
+  bool copies = false;    // a habit too: ZeRO-2 and 3 copy weights out of what was gathered, and gradients into what is reduced
+  bool flat = false;      // the other: weights are views of what was gathered, whose gradients are joined, cast and divided (FSDP1)
+  bool root = false;      // ZeRO-3: embedding, last norm and head are one unit, which stays gathered until the last backward is over (FSDP)
   bool joins_at_once = false;  // before the next unit's parameters are asked for; else, with ZeRO-3, when they are there
   double host_rate = 1;        // of the host memory's, what an update there reaches
   [[nodiscard]] bool muon() const { return kind == OptimizerKind::muon; }

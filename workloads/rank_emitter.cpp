@@ -3,16 +3,6 @@
 #include <algorithm>
 
 namespace rehearse::workloads {
-namespace {
-
-// In as many calls as both together.
-Parameters experts_of(const Parameters& both) { return {both.experts, both.experts, both.experts, 0, both.tensors}; }
-Parameters dense_of(const Parameters& both) { return {both.all - both.experts, 0, both.layers - both.experts, both.frozen, both.tensors}; }
-
-bool completes_gradients(const Slot& slot) { return slot.kind == Slot::Kind::backward || slot.kind == Slot::Kind::backward_weight; }
-bool recomputes(const Slot& slot) { return slot.kind == Slot::Kind::backward || slot.kind == Slot::Kind::backward_input; }
-
-}  // namespace
 
 RankEmitter::RankEmitter(Build& build, std::uint32_t rank)
     : build_(build),
@@ -104,82 +94,6 @@ std::string RankEmitter::name_of(const Task& task) const {
   const Unit& other = task.unit[(task.slot.kind == Slot::Kind::forward ? 1 : -1) * (task.units - 1)];
   const auto [low, high] = std::minmax(task.unit->first_layer, other.first_layer);
   return "layers " + std::to_string(low) + "-" + std::to_string(high);
-}
-
-// Beside the chain, dense parameters and experts one after the other; the last of them.
-OpId RankEmitter::beside(const std::vector<Communication>& calls, int times, const std::vector<OpId>& after, const std::string& label) {
-  OpId last = no_op;
-  for (const Communication& call : calls) last = chain_.beside(call, times, after, label);
-  return last;
-}
-OpId RankEmitter::gather(const Parameters& what, const std::vector<OpId>& after, const std::string& label) {
-  return beside(plan_.sync.gathers(what), plan_.sync.calls_of(what), after, label);
-}
-OpId RankEmitter::reduce(const Parameters& what, const std::string& label) {
-  return beside(plan_.sync.reductions(what), plan_.sync.calls_of(what), chain_.tail(), label);
-}
-
-// ZeRO-1 with overlapped parameters: the all-gather of the last update runs behind the first forwards.
-void RankEmitter::gather_all_at_start() {
-  for (const bool experts : {false, true}) {
-    if (experts && !experts_last()) continue;
-    for (const std::vector<Unit>& units : program_.chunks) {
-      for (const Unit& unit : units) {
-        const Parameters all = parameters_of(*unit.program);
-        const OpId id = gather(!experts_last() ? all : experts ? experts_of(all) : dense_of(all), {}, unit.name);
-        if (id != no_op) gathered_[&unit] = id;
-      }
-    }
-  }
-}
-
-// ZeRO-3: gathers task i's parameters, once more where backward needs them again behind recomputation (which both gathers precede here).
-// Overlapped: as soon as the task before it starts, i.e. after the one before that.
-void RankEmitter::gather_for(std::size_t i) {
-  if (i >= tasks_.size() || tasks_[i].unit == nullptr || gather_of_task_.contains(i)) return;
-  std::vector<OpId> after;
-  if (!plan_.sync.overlap_parameters) {
-    after = chain_.tail();
-  } else if (i >= 2) {
-    after = ends_[i - 2];
-  }
-  const Unit& unit = *tasks_[i].unit;
-  const Parameters what = parameters_of(*unit.program);
-  OpId last = gather(what, after, unit.name);
-  if (unit.recomputed && recomputes(tasks_[i].slot)) {
-    const OpId again = beside(plan_.sync.gathers_again(what), plan_.sync.calls_again(what), after, unit.name);
-    if (again != no_op) last = again;
-  }
-  gather_of_task_[i] = last;
-}
-
-void RankEmitter::gather_before(std::size_t i) {
-  const Task& t = tasks_[i];
-  if (const auto it = gathered_.find(t.unit); it != gathered_.end()) {
-    chain_.next_waits_for(it->second);
-    gathered_.erase(it);
-  }
-  if (!plan_.sync.shards_parameters || !plan_.sync.replicated() || t.unit == nullptr) return;
-  gather_for(i);
-  if (gather_of_task_.at(i) != no_op) chain_.next_waits_for(gather_of_task_.at(i));
-  if (plan_.sync.overlap_parameters) gather_for(i + 1);
-}
-
-void RankEmitter::reduce_after(const Task& t) {
-  if (!plan_.sync.replicated() || !completes_gradients(t.slot) || t.unit == nullptr) return;
-  if (!plan_.sync.reduce_each_microbatch && !(plan_.sync.overlap_gradients && t.completes)) return;
-  Parameters now = parameters_of(*t.unit->program);
-  if (experts_last() && now.experts > 0) {
-    late_.push_back(t.unit);
-    now = dense_of(now);
-  }
-  const OpId id = reduce(now, t.unit->name);
-  if (id == no_op) return;
-  if (plan_.sync.overlap_gradients) {
-    last_reduction_ = id;
-  } else {
-    chain_.also_wait_for(id);
-  }
 }
 
 void RankEmitter::plan_offloading() {
@@ -369,9 +283,7 @@ void RankEmitter::finish() {
   chain_.move_to({});
   const bool replicas = plan_.sync.replicated();
   const Parameters& parameters = program_.parameters;
-  for (const Unit* unit : late_) {
-    if (const OpId id = reduce(experts_of(parameters_of(*unit->program)), unit->name); id != no_op) last_reduction_ = id;
-  }
+  reduce_late();
   if (last_reduction_ != no_op) chain_.also_wait_for(last_reduction_);
   if (replicas && !plan_.sync.overlap_gradients && !plan_.sync.reduce_each_microbatch) {
     for (const Communication& what : plan_.sync.reductions(parameters))

@@ -11,6 +11,11 @@
 
 namespace rehearse::workloads {
 
+// Whether a slot leaves the gradients of its micro-batch complete.
+[[nodiscard]] inline bool completes_gradients(const Slot& slot) {
+  return slot.kind == Slot::Kind::backward || slot.kind == Slot::Kind::backward_weight;
+}
+
 class RankEmitter {
  public:
   RankEmitter(Build& build, std::uint32_t rank);
@@ -63,7 +68,9 @@ class RankEmitter {
   void gather_all_at_start();
   void gather_before(std::size_t i);
   void gather_for(std::size_t i);
+  [[nodiscard]] bool gathers_at_its_turn(std::size_t i) const;
   void reduce_after(const Task& task);
+  void reduce_late();
 
   // Activations to the host and back.
   void plan_offloading();

@@ -18,9 +18,16 @@ ReplicaCalls ReplicaSync::reduction_calls(const Parameters& what) const {
   if (ranks > 1 && dense > 0) {
     const bool copied = sharded && copies() > 1;
     calls.add({kind, copied ? GroupKind::shard : GroupKind::dp_cp, dense});
-    if (copied) calls.add({CollectiveKind::all_reduce, GroupKind::replicas, dense / shard_ranks});
+    if (copied && !copies_beside) calls.add({CollectiveKind::all_reduce, GroupKind::replicas, dense / shard_ranks});
   }
   if (expert_ranks > 1 && own > 0) calls.add({kind, GroupKind::edp, own});
+  return calls;
+}
+
+ReplicaCalls ReplicaSync::calls_of_copies(const Parameters& what) const {
+  ReplicaCalls calls;
+  if (copies_beside && what.trained() > 0)
+    calls.add({CollectiveKind::all_reduce, GroupKind::replicas, what.trained() * gradient_bytes / shard_ranks});
   return calls;
 }
 
@@ -73,6 +80,8 @@ std::vector<Communication> named(const ReplicaCalls& calls, const std::string& w
 
 std::vector<Communication> ReplicaSync::reductions(const Parameters& what) const { return named(reduction_calls(what), "gradient"); }
 
+std::vector<Communication> ReplicaSync::sums_of_copies(const Parameters& what) const { return named(calls_of_copies(what), "gradient"); }
+
 std::vector<Communication> ReplicaSync::gathers(const Parameters& what) const { return named(gather_calls(what), "parameter"); }
 
 std::vector<Communication> ReplicaSync::gathers_at_once(const Parameters& what) const {
@@ -117,6 +126,19 @@ int shard_ranks(const Workload& workload, int replicas) {
   return optimizer.zero_stage > 0 && optimizer.shard_group > 0 ? optimizer.shard_group : replicas;
 }
 
+namespace {
+
+// FSDP's streams (torch/distributed/fsdp/_runtime_utils.py, _reduce_grad; _fully_shard/_fsdp_collectives.py, foreach_reduce). In a
+// pipeline, and with experts, where they are not told apart here, the sum keeps the others waiting.
+bool sums_copies_beside(const Workload& workload, const ReplicaSync& sync) {
+  const Optimizer& optimizer = workload.optimizer;
+  const bool fully_sharded = optimizer.zero_stage == 3 && (optimizer.flat || optimizer.copies);
+  return fully_sharded && sync.copies() > 1 && sync.overlap_gradients && workload.parallel.pp == 1 && !workload.model.moe &&
+         !workload.offload_activations;
+}
+
+}  // namespace
+
 ReplicaSync replica_sync(const Workload& workload, bool mirrors) {
   const int zero = workload.optimizer.zero_stage;
   ReplicaSync sync;
@@ -157,6 +179,7 @@ ReplicaSync replica_sync(const Workload& workload, bool mirrors) {
     sync.adapter_calls = by_adapter && !sync.by_tensor ? adapter_tensors(workload) : 0;
     sync.calls_per_layer = 1 + sync.adapter_calls;
   }
+  sync.copies_beside = sums_copies_beside(workload, sync);
   return sync;
 }
 

@@ -24,6 +24,12 @@ Operator copy_of(const std::string& name, double bytes, Pass pass) {
   return op;
 }
 
+// Parameters that a unit gathers and reduces; by the root, which is gathered once for both passes.
+struct Moved {
+  double parameters = 0;
+  bool by_root = false;
+};
+
 // Of a unit, those that go over more than one rank; FSDP2 copies them on one as well.
 double exchanged_parameters(const ReplicaSync& sync, const BlockProgram& program) {
   const double dense = sync.ranks > 1 || sync.copied ? program.parameters - program.expert_parameters : 0;
@@ -32,16 +38,15 @@ double exchanged_parameters(const ReplicaSync& sync, const BlockProgram& program
 
 // FSDP2 (torch/distributed/fsdp/_fully_shard): what a gather brought lies rank by rank and is copied into the parameters, before forward
 // and again before backward; gradients are copied, and cast, into what is reduced. All on the stream that computes.
-BlockProgram with_copies(const Workload& workload, const ReplicaSync& sync, BlockProgram program) {
-  const double moved = exchanged_parameters(sync, program);
-  if (!workload.optimizer.copies || moved == 0) return program;
+BlockProgram with_copies(const Workload& workload, const ReplicaSync& sync, const Moved& moved, BlockProgram program) {
+  if (!workload.optimizer.copies || moved.parameters == 0) return program;
   const double base = workload.lora.on() && workload.lora.nf4 ? nf4_bytes : bytes_of(workload.precision.weights);
-  const double read = (moved - program.adapters) * base + program.adapters * bytes_of(workload.trained_weights());
+  const double read = (moved.parameters - program.adapters) * base + program.adapters * bytes_of(workload.trained_weights());
   if (sync.shards_parameters) {
     program.forward.insert(program.forward.begin(), copy_of("parameter copy", 2 * read, Pass::forward));
-    program.backward.insert(program.backward.begin(), copy_of("parameter copy", 2 * read, Pass::backward_input));
+    if (!moved.by_root) program.backward.insert(program.backward.begin(), copy_of("parameter copy", 2 * read, Pass::backward_input));
   }
-  const double reduced = workload.lora.on() ? program.adapters : moved;
+  const double reduced = workload.lora.on() ? program.adapters : moved.parameters;
   if (sync.reduce_each_microbatch && reduced > 0) {
     const double bytes = reduced * (bytes_of(workload.trained_weights()) + sync.gradient_bytes);
     program.backward.emplace_back(copy_of("gradient copy", bytes, Pass::backward_input));
@@ -55,21 +60,42 @@ BlockProgram with_copies(const Workload& workload, const ReplicaSync& sync, Bloc
 // memory's bandwidth it takes: counted as if nothing ran beside it. The views are made on the stream that gathers (_unshard), where
 // autograd joins their gradients too: behind the gather of the unit that comes next, which was issued before this one's backward
 // (BACKWARD_PRE). With hybrid sharding no gather is late: it stays in its shard group, and the all-reduce between these has a stream of its
-// own (_reduce_grad).
-BlockProgram with_flat_gradients(const Workload& workload, const ReplicaSync& sync, BlockProgram program) {
-  const double moved = exchanged_parameters(sync, program);
-  const double reduced = workload.lora.on() ? program.adapters : moved;
-  if (!workload.optimizer.flat || workload.optimizer.zero_stage < 2 || moved == 0 || reduced == 0) return program;
+// own (_reduce_grad); where that is not told apart here, it is joined at once. The root's are joined when nothing more is gathered.
+BlockProgram with_flat_gradients(const Workload& workload, const ReplicaSync& sync, const Moved& moved, BlockProgram program) {
+  const double reduced = workload.lora.on() ? program.adapters : moved.parameters;
+  if (!workload.optimizer.flat || workload.optimizer.zero_stage < 2 || moved.parameters == 0 || reduced == 0) return program;
   const double own = bytes_of(workload.trained_weights()), wide = sync.gradient_bytes;
   const double bytes = 2 * own + (sync.reduce_each_microbatch ? (own == wide ? 0 : own + wide) + 2 * wide : 0);
   Operator copy = copy_of("gradient copy", reduced * bytes, Pass::backward_input);
-  copy.behind_gather = !workload.optimizer.joins_at_once && sync.shards_parameters && sync.copies() == 1 && !workload.overlap.ep;
+  const bool gathers_pass = sync.copies() == 1 || sync.copies_beside;
+  const bool next_is_gathered = sync.shards_parameters && gathers_pass && !workload.overlap.ep && !moved.by_root;
+  copy.behind_gather = next_is_gathered && !workload.optimizer.joins_at_once;
   program.backward.emplace_back(std::move(copy));
   return program;
 }
 
+BlockProgram with_exchange(const Workload& workload, const ReplicaSync& sync, const Moved& moved, BlockProgram program) {
+  return with_flat_gradients(workload, sync, moved, with_copies(workload, sync, moved, std::move(program)));
+}
 BlockProgram with_exchange(const Workload& workload, const ReplicaSync& sync, BlockProgram program) {
-  return with_flat_gradients(workload, sync, with_copies(workload, sync, std::move(program)));
+  const Moved own{exchanged_parameters(sync, program)};
+  return with_exchange(workload, sync, own, std::move(program));
+}
+
+// FSDP's root (torch/distributed/fsdp/_runtime_utils.py; _fully_shard/_fsdp_state.py): what no other unit holds, embedding, last norm and
+// head, is gathered when a forward begins, behind the reductions of the backward before (_root_pre_forward), stays until the last backward
+// is over, and is reduced then.
+bool has_root_of_both_ends(const Workload& workload) {
+  return workload.optimizer.root && workload.optimizer.zero_stage == 3 && workload.parallel.pp == 1 && workload.model.vocab > 0;
+}
+
+void join_root(std::vector<Unit>& units) {
+  for (Unit& unit : units) {
+    if (unit.kind != UnitKind::head || unit.exchanged.all == 0) continue;
+    units.front().exchanged += unit.exchanged;
+    unit.exchanged = {};
+  }
+  units.front().leads_root = true;
 }
 
 // Autocast: weights are cast before the products that read them, once more where forward is computed again; gradients are cast back.
@@ -177,13 +203,7 @@ void add_up_parameters(StageProgram& stage) {
   for (const auto& units : stage.chunks) {
     stage.of_chunk.emplace_back();
     for (const Unit& unit : units) {
-      for (Parameters* sum : {&stage.parameters, &stage.of_chunk.back()}) {
-        sum->all += unit.program->parameters;
-        sum->experts += unit.program->expert_parameters;
-        sum->layers += unit.program->layer_parameters;
-        sum->frozen += unit.program->frozen_parameters;
-        sum->tensors += unit.program->tensors;
-      }
+      for (Parameters* sum : {&stage.parameters, &stage.of_chunk.back()}) *sum += parameters_of(*unit.program);
     }
   }
 }
@@ -213,9 +233,13 @@ std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut) {
   const ReplicaSync sync = replica_sync(workload);
   LayerPrograms layers(workload, sync, cutter);
   std::shared_ptr<const UnitProgram> embedding, head;
+  const bool root = has_root_of_both_ends(workload);
   if (workload.model.vocab > 0) {
-    embedding = end_program(cutter, with_exchange(workload, sync, embedding_program(workload)), 1);
-    head = end_program(cutter, with_exchange(workload, sync, with_casts(workload, false, head_program(workload))), head_tensors(workload));
+    const BlockProgram table = embedding_program(workload), last = with_casts(workload, false, head_program(workload));
+    Moved first{exchanged_parameters(sync, table), root}, behind{exchanged_parameters(sync, last), root};
+    if (root) first.parameters += std::exchange(behind.parameters, 0);
+    embedding = end_program(cutter, with_exchange(workload, sync, first, table), 1);
+    head = end_program(cutter, with_exchange(workload, sync, behind, last), head_tensors(workload));
   }
   std::vector<StageProgram> stages;
   for (const std::vector<Chunk>& chunks : split_layers(workload)) {
@@ -231,6 +255,8 @@ std::vector<StageProgram> stage_programs(const Workload& workload, Cut cut) {
         units.push_back({head, "head", -1, UnitKind::head});
         add_predictions(workload, cutter, left, units);
       }
+      for (Unit& unit : units) unit.exchanged = parameters_of(*unit.program);
+      if (root) join_root(units);
     }
     add_up_parameters(stage);
     const double own = sync.updated(stage.parameters);

@@ -15,19 +15,6 @@ namespace rehearse::workloads {
 
 enum class UnitKind : std::uint8_t { embedding, layer, prediction, head };
 
-// The embedding, one layer, or the head.
-struct Unit {
-  std::shared_ptr<const UnitProgram> program;
-  std::string name;      // "layer 12", "embedding", "head"
-  int first_layer = -1;  // MTP modules count on after the model's layers
-  UnitKind kind = UnitKind::layer;
-  bool recomputed = false;  // in full
-  LayerKind layer_kind = LayerKind::dense;
-  Reach reach = Reach::sequence;
-  int program_number = 0;  // among the distinct programs of the plan
-  bool wide = false;       // its products are in bf16 where others' are in 8 or 4 bits
-};
-
 // Of a unit or a stage on one GPU, before ZeRO.
 struct Parameters {
   double all = 0;
@@ -35,6 +22,14 @@ struct Parameters {
   double layers = 0;   // and the layers', without adapters
   double frozen = 0;   // with LoRA: all but the adapters
   int tensors = 0;     // adapters apart
+  Parameters& operator+=(const Parameters& more) {
+    all += more.all;
+    experts += more.experts;
+    layers += more.layers;
+    frozen += more.frozen;
+    tensors += more.tensors;
+    return *this;
+  }
   [[nodiscard]] double trained() const { return all - frozen; }
   // Those of embedding, last norm and head; no adapter is theirs.
   [[nodiscard]] Parameters ends() const {
@@ -45,6 +40,21 @@ struct Parameters {
 [[nodiscard]] inline Parameters parameters_of(const UnitProgram& unit) {
   return {unit.parameters, unit.expert_parameters, unit.layer_parameters, unit.frozen_parameters, unit.tensors};
 }
+
+// The embedding, one layer, or the head.
+struct Unit {
+  std::shared_ptr<const UnitProgram> program;
+  std::string name;      // "layer 12", "embedding", "head"
+  int first_layer = -1;  // MTP modules count on after the model's layers
+  UnitKind kind = UnitKind::layer;
+  bool recomputed = false;  // in full
+  LayerKind layer_kind = LayerKind::dense;
+  Reach reach = Reach::sequence;
+  int program_number = 0;   // among the distinct programs of the plan
+  bool wide = false;        // its products are in bf16 where others' are in 8 or 4 bits
+  Parameters exchanged{};   // what replicas gather and reduce of it: its own, of the root all that lies there, of the rest of that nothing
+  bool leads_root = false;  // the embedding in FSDP's root: gathered when its forward comes, until its backward is over
+};
 
 // Without adapters.
 [[nodiscard]] inline double base_parameters(const UnitProgram& unit) {
@@ -93,6 +103,7 @@ struct ReplicaSync {
   bool reduce_each_microbatch = false;  // ZeRO-3, and ZeRO-2 without a pipeline, but with no_sync
   bool overlap_gradients = false, overlap_parameters = false;
   bool copied = false;                          // ZeRO-3 gathers into, and reduces from, buffers of its own: on one rank too
+  bool copies_beside = false;                   // hybrid sharding: sums of a shard over its copies have a stream of their own
   bool all_reduces = false;                     // although the optimizer is sharded
   bool gathers_weights = false;                 // ZeRO-1 and 2: all-gather of the updated weights
   bool from_host = false;                       // ZeRO-3: a shard is copied from the host before it is gathered
@@ -112,8 +123,10 @@ struct ReplicaSync {
   // One replica alone exchanges shards with its host where they lie there.
   [[nodiscard]] bool replicated() const { return ranks > 1 || expert_ranks > 1 || from_host; }
   // One call each, of calls_of(what), one after another. Dense parameters without ZeRO: an all-reduce; otherwise a reduce-scatter over the
-  // shard group, then where there are copies an all-reduce of the shard over them.
+  // shard group, then where there are copies an all-reduce of the shard over them, unless that is beside.
   [[nodiscard]] ReplicaCalls reduction_calls(const Parameters& what) const;
+  // Behind the reduction, in a stream of their own (copies_beside): nothing elsewhere.
+  [[nodiscard]] ReplicaCalls calls_of_copies(const Parameters& what) const;
   [[nodiscard]] ReplicaCalls gather_calls(const Parameters& what) const { return gather_calls(what, calls_of(what)); }
   // A table comes whole.
   [[nodiscard]] int calls_of(const Parameters& what) const {
@@ -130,6 +143,7 @@ struct ReplicaSync {
   }
   // The same with their names.
   [[nodiscard]] std::vector<Communication> reductions(const Parameters& what) const;
+  [[nodiscard]] std::vector<Communication> sums_of_copies(const Parameters& what) const;
   [[nodiscard]] std::vector<Communication> gathers(const Parameters& what) const;
   [[nodiscard]] std::vector<Communication> gathers_at_once(const Parameters& what) const;
   [[nodiscard]] std::vector<Communication> gathers_again(const Parameters& what) const;

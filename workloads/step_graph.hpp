@@ -24,10 +24,26 @@ using OpId = std::uint32_t;
 inline constexpr OpId no_op = ~OpId{0};
 
 // In-order queues of a GPU, as CUDA streams are; host: what its share of the host's processors does.
-enum class Stream : std::uint8_t { compute, tp, cp, pp_forward, pp_backward, dp, ep_dispatch, ep_combine, d2h, h2d, host, count };
+enum class Stream : std::uint8_t {
+  compute,
+  tp,
+  cp,
+  pp_forward,
+  pp_backward,
+  dp,
+  dp_copies,
+  ep_dispatch,
+  ep_combine,
+  d2h,
+  h2d,
+  host,
+  count
+};
+// What replicas exchange; of hybrid sharding, sums over copies of a shard have a queue of their own.
+[[nodiscard]] constexpr bool is_of_replicas(Stream stream) { return stream == Stream::dp || stream == Stream::dp_copies; }
 inline constexpr std::size_t stream_count = static_cast<std::size_t>(Stream::count);
 inline constexpr std::array<std::string_view, stream_count> stream_names{
-    "compute", "tp", "cp", "pp forward", "pp backward", "dp", "ep dispatch", "ep combine", "d2h", "h2d", "host"};
+    "compute", "tp", "cp", "pp forward", "pp backward", "dp", "dp copies", "ep dispatch", "ep combine", "d2h", "h2d", "host"};
 [[nodiscard]] constexpr std::string_view name_of(Stream stream) { return stream_names[static_cast<std::size_t>(stream)]; }
 
 // copy: between a GPU and its host's memory, or within that memory (the update of an optimizer on the host).

@@ -36,7 +36,7 @@ UnitMemory UnitMemory::with_replicas(const ReplicaSync& sync, const Parameters& 
 }
 
 Parameters exchanged_at_once(const Workload& workload, const MemoryHabits& habits, const Unit& unit) {
-  const Parameters all = parameters_of(*unit.program);
+  const Parameters& all = unit.exchanged;
   if (habits.live_parameters > 0)
     return unit.kind == UnitKind::head && workload.parallel.dp * workload.parallel.cp > 1 ? all : Parameters{};
   if (!habits.planned || unit.kind == UnitKind::embedding || unit.kind == UnitKind::head) return all;

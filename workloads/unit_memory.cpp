@@ -145,7 +145,8 @@ class Sizes {
 
   // What of a unit's gradients waits for the end of the backward.
   [[nodiscard]] double added_later(const Unit& unit) const {
-    return habits_.added_after_backward ? parameters_of(*unit.program).trained() * weight_ : 0;
+    const bool of_root = in_root(unit) && unit.exchanged.all == 0;  // reduced with the embedding's
+    return habits_.added_after_backward || of_root ? parameters_of(*unit.program).trained() * weight_ : 0;
   }
 
   // Autograd's gradient of the embedding is the one that the update reads; that of a table which is the head's too is added to the head's.

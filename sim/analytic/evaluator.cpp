@@ -31,7 +31,7 @@ bool same_experts(const workloads::ExpertPlan& a, const workloads::ExpertPlan& b
 // inputs of frozen units that FSDP holds.
 bool depends_on_stage(const Workload& w, const Software& software) {
   const bool held_inputs = w.lora.on() && software.memory.habits.frozen_inputs;
-  return software.zero3_issue_s > 0 || w.optimizer.copies || w.optimizer.flat || held_inputs;
+  return software.zero3_issue_s > 0 || w.optimizer.copies || w.optimizer.flat || w.optimizer.root || held_inputs;
 }
 
 // Whether the update's operators, which a plan's prices hold, are the same: buckets that the host checks are as many as are reduced.
@@ -48,7 +48,7 @@ bool same_plan(const Workload& a, const Workload& b) {
          a.attention == b.attention && same_recompute(a.recompute, b.recompute) && a.lora == b.lora && o.shard_group == p.shard_group &&
          o.on_cpu == p.on_cpu && o.by_tensor == p.by_tensor && o.by_adapter == p.by_adapter && o.all_reduces == p.all_reduces &&
          o.by_owner == p.by_owner && o.gathered_again == p.gathered_again && o.no_sync == p.no_sync && o.copies == p.copies &&
-         o.flat == p.flat && o.joins_at_once == p.joins_at_once && a.offload_activations == b.offload_activations &&
+         o.flat == p.flat && o.joins_at_once == p.joins_at_once && o.root == p.root && a.offload_activations == b.offload_activations &&
          a.offload_layers == b.offload_layers && a.offload_share == b.offload_share && a.offload_weights == b.offload_weights &&
          x.tp == y.tp && x.tp_splits == y.tp_splits && x.cp == y.cp && x.ep == y.ep && same_experts(a.experts, b.experts) &&
          same_buckets(a, b);

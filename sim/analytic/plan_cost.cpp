@@ -28,7 +28,8 @@ PlanCost::PlanCost(const System& system, const workloads::Workload& workload, co
                                                    static_cast<std::uint32_t>(units.size()));
         if (added) {
           units.push_back(pricer.price(unit, s));
-          unit_parameters.push_back(parameters_of(*unit.program));
+          unit_parameters.push_back(unit.exchanged);
+          unit_leads_root.push_back(unit.leads_root);
           unit_stage.push_back(s);
         }
         order.push_back(it->second);

@@ -22,7 +22,8 @@ struct PlanCost {
   // Distinct ones: layers whose experts get different tokens, or chunks, differ, and so do those of stages that lie differently.
   std::vector<UnitCost> units;
   std::vector<UnitCost> units_alone;        // [unit] while other stages leave NICs to its calls; none where that makes no difference
-  std::vector<Parameters> unit_parameters;  // [unit]
+  std::vector<Parameters> unit_parameters;  // [unit] that replicas exchange
+  std::vector<bool> unit_leads_root;        // [unit]
   std::vector<int> unit_stage;              // [unit] the first stage that holds it
   std::vector<double> hop_s, tied_s;        // [stage] a message to the next; all-reduce of the tied embedding's gradient
   std::vector<PortTimes> hop_ports;         // [stage] of that message

@@ -22,17 +22,20 @@ class ReplicaWalk {
     for (std::size_t u = 0; gathers_weights_ && u < units_.size(); ++u) streams_.queue(units_[u]->gather_s);
     streams_.compute(rules_.overhead_s);
     const int walked = std::min(rules_.microbatches, each ? typical : 2);
-    double begin = 0, backlog = 0;  // of the last but one
+    double begin = 0, backlog = 0, copied = 0;  // of the last but one
     for (int i = 0; i + 1 < walked; ++i) {
       begin = streams_.now();
       backlog = streams_.backlog();
+      copied = copied_;
       microbatch(false);
     }
     if (const int left = rules_.microbatches - walked; left > 0) {
+      copied_ += left * (copied_ - copied);
       streams_.skip(left * (each ? streams_.now() - begin : alone_s()), each ? left * (streams_.backlog() - backlog) : 0);
     }
     microbatch(true);
     streams_.wait(reduced_);
+    streams_.pass_until(copied_);
     return streams_.now();
   }
 
@@ -54,7 +57,12 @@ class ReplicaWalk {
   // ZeRO-3: of a task's parameters, in the order of tasks.
   void gather(std::size_t task) {
     const Kind kind = task % (2 * units_.size()) < units_.size() ? Kind::forward : Kind::backward;
-    gathered_[task % 2] = streams_.queue(unit(task).gathers_s(kind));
+    const double seconds = unit(task).gathers_s(kind);
+    gathered_[task % 2] = seconds > 0 ? streams_.queue(seconds) : 0;
+  }
+  // Not ahead. The first task's is, beside the stack's own time.
+  [[nodiscard]] bool gathers_at_its_turn(std::size_t task) const {
+    return !sync_.overlap_parameters || (task > 0 && task % (2 * units_.size()) == 0 && units_.front()->leads_root);
   }
 
   void microbatch(bool completes) {
@@ -74,10 +82,13 @@ class ReplicaWalk {
   }
 
   void wait_for_parameters(bool last) {
-    if (!sync_.overlap_parameters) gather(task_);
+    if (gathers_at_its_turn(task_)) {
+      streams_.pass_until(copied_);
+      gather(task_);
+    }
     const double mark = gathered_[task_ % 2];
     ++task_;
-    if (sync_.overlap_parameters && task_ > 1 && !last) gather(task_);
+    if (task_ > 1 && !last && !gathers_at_its_turn(task_)) gather(task_);
     streams_.wait(mark);
   }
 
@@ -91,6 +102,8 @@ class ReplicaWalk {
     const double mark = streams_.queue(unit.reduce_s);
     if (sync_.overlap_gradients) {
       reduced_ = mark;
+      // Its stream goes on without a gap, so that what is queued ends when that is over: where nothing slows it down.
+      if (unit.copies_s > 0) copied_ = std::max(copied_, streams_.now() + streams_.backlog()) + unit.copies_s;
     } else {
       streams_.wait(mark);
     }
@@ -103,6 +116,7 @@ class ReplicaWalk {
   bool gathers_weights_ = false;
   std::size_t task_ = 0;
   double gathered_[2] = {0, 0}, reduced_ = 0;
+  double copied_ = 0;  // when the last sum over copies is there
 };
 
 }  // namespace

@@ -46,6 +46,7 @@ PortTimes exchange_ports(const ReplicaRules& rules, const Parameters& parameters
   if (!sync.overlap_parameters && !sync.overlap_gradients && !rules.exchanges_each()) return sum;
   if (sync.shards_parameters || sync.gathers_weights) sum.add(ports(sync.gather_calls(parameters), prices, stage));
   sum.add(ports(sync.reduction_calls(parameters), prices, stage));
+  sum.add(ports(sync.calls_of_copies(parameters), prices, stage));
   PortTimes all;
   all.add(sum, sync.calls_of(parameters));
   return all;
@@ -86,11 +87,13 @@ double reduce_s(const ReplicaRules& rules, const Parameters& parameters, PriceBo
   return crowd < 1 && rules.reduces_each() ? between(reduce_s(rules.sync, parameters, prices, stage, true), crowded_s, crowd) : crowded_s;
 }
 
-UnitTerms unit_terms(const UnitCost& cost, const Parameters& parameters, const ReplicaRules& rules, PriceBook& prices, const Crowd& crowd,
-                     int stage) {
+UnitTerms unit_terms(const UnitCost& cost, const Parameters& parameters, bool leads_root, const ReplicaRules& rules, PriceBook& prices,
+                     const Crowd& crowd, int stage) {
   UnitTerms terms{.cost = &cost, .forward_s = cost.forward.total(), .backward_s = cost.backward.total(), .weight_s = cost.weight.total()};
   terms.gather_s = gather_s(rules, parameters, prices, stage, crowd.exchange);
   if (cost.recomputed) terms.gather_again_s = gather_again_s(rules, parameters, prices, stage, crowd.exchange);
+  terms.leads_root = leads_root;
+  terms.copies_s = seconds(prices, rules.sync.calls_of_copies(parameters), stage, false);
   terms.copy_s = between(cost.copy_alone_s, cost.copy_s, crowd.copies);
   terms.whole_s = cost.whole.total();
   terms.exchange = exchange_ports(rules, parameters, prices, stage);
@@ -102,7 +105,7 @@ UnitTerms unit_terms(const UnitCost& cost, const Parameters& parameters, const R
   }
   for (const Slot::Kind kind : {Slot::Kind::forward, Slot::Kind::backward, Slot::Kind::backward_input, Slot::Kind::backward_weight}) {
     const auto k = static_cast<std::size_t>(kind);
-    terms.passes[k] = MetPass(pass_of(cost, kind), terms.exchange, terms.gather_s + terms.reduce_s);
+    terms.passes[k] = MetPass(pass_of(cost, kind), terms.exchange, terms.gather_s + terms.reduce_s + terms.copies_s);
     terms.exposed_s[k] = rules.exposed_s(terms, kind);
     terms.slot_s[k] = terms.seconds(kind) + terms.exposed_s[k];
   }
@@ -146,7 +149,7 @@ void fill_meetings(const ReplicaRules& rules, const PortTimes& to_next, const Po
       forward.add(unit->pass(Slot::Kind::forward).parts);
       backward.add(unit->pass(unit->weight_s > 0 ? Slot::Kind::backward_weight : Slot::Kind::backward_input).parts);
       exchange.add(unit->exchange);
-      exchange_s += unit->gather_s + unit->reduce_s;
+      exchange_s += unit->gather_s + unit->reduce_s + unit->copies_s;
     }
   }
   stage.first_forward = stage.last_backward = rules.pair;
@@ -181,8 +184,8 @@ void fill_stages(const System& system, const workloads::Workload& workload, cons
     space.costs.push_back(between(plan.units_alone[u], plan.units[u], crowds[u].calls));
   const std::vector<UnitCost>& costs = leave ? space.costs : plan.units;
   for (std::size_t u = 0; u < plan.units.size(); ++u)
-    space.units.push_back(
-        unit_terms(costs[u], plan.unit_parameters[u], rules, prices, crowds.empty() ? Crowd{} : crowds[u], plan.unit_stage[u]));
+    space.units.push_back(unit_terms(costs[u], plan.unit_parameters[u], plan.unit_leads_root[u], rules, prices,
+                                     crowds.empty() ? Crowd{} : crowds[u], plan.unit_stage[u]));
   space.order.clear();
   for (const std::uint32_t unit : plan.order) space.order.push_back(&space.units[unit]);
   space.chunks.clear();

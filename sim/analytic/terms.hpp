@@ -19,6 +19,8 @@ struct UnitTerms {
   double gather_s = 0;                                 // all-gather of its parameters over the replicas
   double gather_again_s = 0;                           // once more in backward, after recomputation
   double reduce_s = 0;                                 // reduction of its gradients
+  double copies_s = 0;                                 // the sum over copies of the shard behind it, in a stream of its own
+  bool leads_root = false;                             // gathered when its forward comes, and for both passes
   double copy_s = 0;                                   // of its activations to the host, or back
   PortTimes exchange{};                                // of both, while other calls may meet them
   double late_reduce_s = 0;                            // of its experts' where these wait for the end of the step
@@ -42,7 +44,8 @@ struct UnitTerms {
     return weight_s;
   }
   [[nodiscard]] double gathers_s(Kind slot) const {
-    return gather_s + (slot == Kind::backward || slot == Kind::backward_input ? gather_again_s : 0);
+    if (slot == Kind::forward) return gather_s;
+    return leads_root ? 0 : gather_s + (slot == Kind::backward_weight ? 0 : gather_again_s);
   }
   [[nodiscard]] const MetPass& pass(Kind slot) const { return passes[static_cast<std::size_t>(slot)]; }
   [[nodiscard]] double exposed(Kind slot) const { return exposed_s[static_cast<std::size_t>(slot)]; }

@@ -29,6 +29,7 @@ class UnitExchange {
   void begin(const GatheredTurn& first, const GatheredTurn& second) {
     gather_ahead(first);
     gather_ahead(second);
+    begun_ = true;
     streams_.compute(rules_.overhead_s);
     streams_.pass_until(0);
   }
@@ -43,7 +44,7 @@ class UnitExchange {
 
   // A turn: before it waits for its input, itself, and what follows. next_but_one: the turn after the next.
   void ask(const UnitTerms& unit, Kind kind) {
-    if (gathers_ && !ahead_) here_ = streams_.queue(unit.gathers_s(kind));
+    if (gathers_ && !ahead_) here_ = gather(unit.gathers_s(kind));
   }
   // When it begins, with the gather that nothing but the stack's own time runs beside.
   double work(const UnitTerms& unit, Kind kind) {
@@ -81,9 +82,17 @@ class UnitExchange {
     if (!gathers_) return 0;
     return ahead_ ? std::max(0.0, gathers_s - rules_.overhead_s) : gathers_s;
   }
+  [[nodiscard]] double gather(double seconds) { return seconds > 0 ? streams_.queue(seconds) : 0; }
+  // That of the root's unit not before its turn has come: with that of the turn behind it.
   void gather_ahead(const GatheredTurn& turn) {
-    here_ = next_;
-    if (ahead_ && turn.unit != nullptr) next_ = streams_.queue(turn.gathers_s());
+    here_ = root_.unit != nullptr ? gather(root_.gathers_s()) : next_;
+    root_ = {};
+    if (!ahead_ || turn.unit == nullptr) return;
+    if (turn.unit->leads_root && turn.kind == Kind::forward && begun_) {
+      root_ = turn;
+    } else {
+      next_ = gather(turn.gathers_s());
+    }
   }
   void reduce(const UnitTerms& unit, Kind kind, bool completes) {
     if (!makes_gradients(kind)) return;
@@ -98,7 +107,8 @@ class UnitExchange {
   }
 
   const ReplicaRules& rules_;
-  bool gathers_, ahead_, reduces_last_;
+  bool gathers_, ahead_, reduces_last_, begun_ = false;
+  GatheredTurn root_{};  // the next turn, where its parameters come with it
   TwoStreams streams_;
   double here_ = 0, next_ = 0, reduced_ = 0, exchanged_s_ = 0;
 };

@@ -127,6 +127,7 @@ struct Software {
   workloads::GatheredAgain gathers_again = workloads::GatheredAgain::none;  // ZeRO-3: of a layer that was recomputed in full
   bool copies_exchanged = false;       // ZeRO-2 and 3: weights are copied out of what was gathered, gradients into what is reduced
   bool flat_parameters = false;        // ZeRO-2 and 3: weights are views of what was gathered, whose gradients are joined (FSDP1)
+  bool root_unit = false;              // ZeRO-3: embedding, last norm and head are one unit, the root's
   bool all_reduces_gradients = false;  // ZeRO-1 and 2: every rank gets the whole sum
   bool broadcasts_weights = false;     // ZeRO-1 and 2: whole tensors have owners, who broadcast them one after another
   bool whole_messages = false;         // pipeline: each rank of tp sends all of the activations

@@ -122,8 +122,6 @@ const Keys<MemoryOverhead>& memory_keys() {
         "Its launcher sets PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, which NVIDIA's GPUs can do."),
       K("gradients_freed", habit(&Habits::gradients_freed), truth(),
         "Gradients are given back after the update, and made anew, unit by unit, by the next backward."),
-      K("root_unit", habit(&Habits::root_unit), truth(),
-        "ZeRO-3: embedding, last norm and head are one unit, which stays gathered until the last backward is over (FSDP's root)."),
       K("frozen_inputs", habit(&Habits::frozen_inputs), truth(),
         "FSDP with adapters: a recomputed layer's input and its gradient stay until the backward of the micro-batch is over."),
       K("narrow_copies", habit(&Habits::narrow_copies), truth(),

@@ -216,6 +216,8 @@ const Keys<Software>& software_keys() {
       K("joins_at_once", &Software::joins_at_once, truth(),
         "flat_parameters: gradients are joined before the next unit's parameters are asked for, not when these are there "
         "(BackwardPrefetch.BACKWARD_POST)."),
+      K("root_unit", &Software::root_unit, truth(),
+        "ZeRO-3: embedding, last norm and head are one unit, which stays gathered until the last backward is over (FSDP's root)."),
       K("all_reduces_gradients", &Software::all_reduces_gradients, truth(),
         "ZeRO-1 and 2: every rank gets the whole sum of the gradients."),
       K("broadcasts_weights", &Software::broadcasts_weights, truth(),

@@ -51,7 +51,7 @@ class Finder {
     for (std::uint32_t joint = 0; joint < graph_.joints(); ++joint) {
       const std::span<const OpId> members = graph_.members(joint);
       const Op first = graph_.op(members.front());
-      if (first.stream == Stream::dp) {
+      if (workloads::is_of_replicas(first.stream)) {
         exchanges_.push_back(joint);
         for (const OpId member : members) exchange_[graph_.op(member).item] = true;
       } else if (!rank_of_[first.item]) {

@@ -22,8 +22,11 @@ void FullyShardedWeights::build() {
 }
 
 double FullyShardedWeights::parameters(std::size_t unit) const {
-  const std::vector<double>& own = stage_.tensors_of_unit(unit);
-  return std::accumulate(own.begin(), own.end(), 0.0);
+  const auto of = [&](std::size_t one) {
+    const std::vector<double>& own = stage_.tensors_of_unit(one);
+    return std::accumulate(own.begin(), own.end(), 0.0);
+  };
+  return of(unit) + (in_root(unit) && weights_.size() > 1 ? of(weights_.size() - 1) : 0);
 }
 
 // Layers may be gathered as their products read them.
@@ -45,7 +48,11 @@ void FullyShardedWeights::gather(std::size_t unit) {
 
 void FullyShardedWeights::copy_out(std::size_t unit) {
   if (!copied_) return;
-  for (const double size : stage_.tensors_of_unit(unit)) weights_[unit].copies.push_back(device_.take(size * gathered_type(unit)));
+  const auto copy = [&](std::size_t one) {
+    for (const double size : stage_.tensors_of_unit(one)) weights_[unit].copies.push_back(device_.take(size * gathered_type(one)));
+  };
+  copy(unit);
+  if (in_root(unit) && weights_.size() > 1) copy(weights_.size() - 1);
 }
 
 void FullyShardedWeights::release(std::size_t unit) {
@@ -55,6 +62,7 @@ void FullyShardedWeights::release(std::size_t unit) {
 
 // The buffer is there until the next unit's weights were copied out of theirs.
 void FullyShardedWeights::before_forward(std::size_t unit) {
+  if (led_by_root(unit)) return;
   gather(unit);
   if (!copied_) return;
   device_.give(last_gathered_);
@@ -64,22 +72,30 @@ void FullyShardedWeights::before_forward(std::size_t unit) {
 
 // The last unit's weights stay for its backward, a table that the head shares for that and its own.
 void FullyShardedWeights::after_forward(std::size_t unit) {
-  if (unit + 1 == weights_.size() || (unit == 0 && tied())) return;
+  if (in_root(unit) || unit + 1 == weights_.size() || (unit == 0 && tied())) return;
   release(unit);
 }
 
 // The unit before it is gathered meanwhile.
 void FullyShardedWeights::before_backward(std::size_t unit) {
   device_.give(last_gathered_);
-  gather(unit);
-  if (copied_ && weights_[unit].copies.empty()) {
+  if (!led_by_root(unit)) gather(unit);
+  if (copied_ && !led_by_root(unit) && weights_[unit].copies.empty()) {
     copy_out(unit);
     device_.give(weights_[unit].gathered);
   }
-  if (unit > 0) gather(unit - 1);
+  if (unit > 0 && !in_root(unit - 1)) gather(unit - 1);
 }
 
 void FullyShardedWeights::leave(std::size_t unit) {
+  if (led_by_root(unit)) {  // until all of the root's are there
+    root_gradients_ = std::exchange(gradients_, {});
+    return;
+  }
+  if (in_root(unit)) {
+    gradients_.insert(gradients_.end(), root_gradients_.begin(), root_gradients_.end());
+    root_gradients_.clear();
+  }
   const double all = parameters(unit);
   release(unit);
   if (copied_) {

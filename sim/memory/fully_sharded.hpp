@@ -31,6 +31,9 @@ class FullyShardedWeights : public RankWeights {
   void add_gradient(Block* gradient, double /*bytes*/) override { gradients_.push_back(gradient); }
   // What backward made of the unit's weights goes; its sharded sum stays from the step's first micro-batch on.
   void leave(std::size_t unit) override;
+  // Of the root, of which the first unit stands for all, where embedding, last norm and head are one.
+  [[nodiscard]] bool in_root(std::size_t unit) const { return stage_.habits.root_unit && (unit == 0 || unit + 1 == weights_.size()); }
+  [[nodiscard]] bool led_by_root(std::size_t unit) const { return in_root(unit) && unit > 0; }
   [[nodiscard]] double parameters(std::size_t unit) const;
   [[nodiscard]] double gathered_type(std::size_t unit) const;  // bytes a parameter
   void gather(std::size_t unit);
@@ -47,7 +50,7 @@ class FullyShardedWeights : public RankWeights {
   bool copied_;  // FSDP2
   bool first_ = true;
   std::vector<Weights> weights_;  // by unit
-  std::vector<Block*> gradients_, sums_;
+  std::vector<Block*> gradients_, sums_, root_gradients_;
   Block* last_gathered_ = nullptr;  // in forward kept until the next copy
   Block* last_reduced_ = nullptr;   // input of the last reduction
 };

@@ -93,7 +93,7 @@ TEST(MalformedStacks, UnknownKey) {
       "network_rate, "
       "step, collectives, "
       "flash, early_stop, zero3_issue, tp_issue, "
-      "zero3_by_tensor, adapter_units, gathers_again, copies_exchanged, flat_parameters, joins_at_once, all_reduces_gradients, "
+      "zero3_by_tensor, adapter_units, gathers_again, copies_exchanged, flat_parameters, joins_at_once, root_unit, all_reduces_gradients, "
       "broadcasts_weights, "
       "host_update, "
       "whole_messages, selective_by_product, selective_narrow, fp8_recipe, log_softmax, adopts_gradients, whole_logits, whole_head, "

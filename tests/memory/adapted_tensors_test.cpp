@@ -29,8 +29,8 @@ sim::Job adapted_job(const std::string& lora, const std::string& rest, int layer
   return sim::read_job(config::Node::load_text(text, "adapted.yaml"), "adapted");
 }
 
-std::string peft_stack(const std::string& memory) {
-  return "software: {like: peft-fsdp, memory: {" + memory + "}, fusions: {optimizer: false}}";
+std::string peft_stack(const std::string& memory, const char* root = "true") {
+  return "software: {like: peft-fsdp, root_unit: " + std::string(root) + ", memory: {" + memory + "}, fusions: {optimizer: false}}";
 }
 
 const char* const by_zero3 = "optimizer: {sharding: zero3}\n";
@@ -77,7 +77,7 @@ double adapted_peak(const sim::Job& job) { return sim::predicted_memory(job).ran
 TEST(AdaptedTensors, FrozenUnitsHoldInputsAndGradients) {
   constexpr double states = 2.0 * 2048 * 1024 * 2;
   const auto job_of_layers = [](int layers, const char* held) {
-    return adapted_job("dropout: 0.1", by_zero3 + peft_stack(fmt::format("frozen_inputs: {}, root_unit: false, loss: 4", held)), layers);
+    return adapted_job("dropout: 0.1", by_zero3 + peft_stack(fmt::format("frozen_inputs: {}, loss: 4", held), "false"), layers);
   };
   const auto more = [&](const char* held) { return adapted_peak(job_of_layers(40, held)) - adapted_peak(job_of_layers(30, held)); };
   const workloads::Parameters of_four = workloads::stage_programs(job_of_layers(4, "true").workload).front().parameters;
@@ -97,7 +97,7 @@ TEST(AdaptedTensors, LoopsThatKeepOutputsHoldLogitsInFp32) {
 TEST(AdaptedTensors, TheRootStaysGathered) {
   const auto at = [&](const char* root, bool copies, int ranks) {
     const std::string stack = fmt::format(
-        "software: {{like: peft-fsdp, copies_exchanged: {0}, flat_parameters: {1}, memory: {{frozen_inputs: false, root_unit: {2}, loss: "
+        "software: {{like: peft-fsdp, copies_exchanged: {0}, flat_parameters: {1}, root_unit: {2}, memory: {{frozen_inputs: false, loss: "
         "12}}}}",
         copies, !copies, root);
     return adapted_peak(adapted_job("dropout: 0.1", by_zero3 + stack, 3, ranks));

@@ -54,7 +54,7 @@ TEST(RandomPeaks, AreEqualWithAdaptersUnderFsdp) {
         "model: {{layers: 4, hidden: 1024, heads: 16, kv_heads: 4, ffn: 4096, activation: swiglu, vocab: {}, positions: rope}}\n"
         "cluster: dgx-h100-ndr400\ngpus: {}\nparallel: {{tp: 1, pp: {}, dp: {}}}\nbatch: {{global: {}, micro: 1, sequence: {}}}\n"
         "precision: bf16\nrecompute: {}\noptimizer: {{sharding: {}}}\nlora: {{rank: 8, dropout: 0.1{}}}\n"
-        "software: {{like: peft-fsdp, memory: {{frozen_inputs: {}, outputs_kept: {}, root_unit: {}}}}}\nsimulation: {{granularity: {}}}\n",
+        "software: {{like: peft-fsdp, memory: {{frozen_inputs: {}, outputs_kept: {}}}, root_unit: {}}}\nsimulation: {{granularity: {}}}\n",
         pick(0, 32000, 128000), pp * dp, pp, dp, microbatches * dp, pick(1024, 4096), pick("none", "full", "full"), pick("none", "zero3"),
         pick("", ", base: nf4"), held, kept, root, pick("stage", "layer", "operator"));
     expect_equal_peaks(text);
