@@ -138,6 +138,8 @@ TEST_F(WhatHoldsWhenLeftOut, the_gpu_says_how_products_in_4_bits_are_scaled) {
   EXPECT_EQ(precision("hgx-b200", "{compute: fp4, recipe: blockwise, bf16_at_start: 1}").recipe, Scaling::blockwise);
   EXPECT_EQ(precision("mi355x-8", "fp4").recipe, Scaling::delayed);
   EXPECT_EQ(precision("hgx-b200", "{compute: fp8, bf16_at_start: 1, bf16_at_end: 2}").bf16_at_end, 2);
+  const Job deep = load_job({"llama3-8b-8-h100", {{"model.layers", "300"}, {"precision", "{compute: fp8, bf16_at_start: 260}"}}, {}});
+  EXPECT_EQ(deep.workload.precision.bf16_at_start, 260) << "as many as a model has layers";
 }
 
 // Blackwell's products read 8 bits in either order, which counts where a stack casts weights once a step.

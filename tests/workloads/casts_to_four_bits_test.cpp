@@ -166,6 +166,7 @@ TEST(WideLayers, HaveTheirProductsInSixteenBits) {
     programs.push_back(unit.program.get());
   }
   EXPECT_EQ(wide, "wnww");
+  EXPECT_FALSE(is_wide(workload, 4)) << "multi-token prediction";
   EXPECT_NE(programs[0], programs[1]);
   EXPECT_EQ(programs[0], programs[2]);
   const BlockProgram of_ends = layer_program(of_wide_layers(workload), false);
@@ -173,6 +174,16 @@ TEST(WideLayers, HaveTheirProductsInSixteenBits) {
     EXPECT_FALSE(op.name.ends_with(" cast")) << op.name;
     EXPECT_TRUE(op.cls != OperatorClass::gemm || op.dtype == DType::bf16) << op.name;
   }
+}
+
+// Attention in 8 bits is of what the layers in fewer bits have; one that is said in 16 stays.
+TEST(WideLayers, HaveNoAttentionInEightBits) {
+  Precision precision{.compute = DType::fp8, .attention = DType::fp8, .recipe = Scaling::mxfp8, .experts = DType::fp8};
+  const Precision wide = precision.of_wide_layers();
+  EXPECT_FALSE(wide.attention || wide.in_fp8());
+  EXPECT_EQ(wide.recipe, Scaling::delayed);
+  precision.attention = DType::fp16;
+  EXPECT_EQ(precision.of_wide_layers().attention, DType::fp16);
 }
 
 }  // namespace
