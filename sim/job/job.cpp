@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "config/yaml_text.hpp"
@@ -24,6 +25,13 @@ namespace rehearse::sim {
 namespace {
 
 using config::Node;
+
+// What overlapped pairs take the host is counted in kernels of an x86 server; Grace takes no longer for it (docs/moe.md).
+workloads::PassKernels pairing_kernels(const System& system) {
+  const auto counted = [&](int kernels) { return static_cast<int>(std::lround(kernels / system.gpu.host_time)); };
+  const workloads::PassKernels& kernels = system.software.kernels.pairing_kernels;
+  return {counted(kernels.forward), counted(kernels.backward)};
+}
 
 // Where the job leaves open what gradients are added up and reduced in: FP32, unless its stack does so in the weights' type, or leaves
 // those of fp16 weights as autograd makes them.
@@ -70,6 +78,7 @@ void take_habits(Job& job) {
   // A graph holds no kernels whose sizes the host has to know: the experts' MLP is one fused kernel there.
   workloads::KernelFusions& fusions = job.workload.fusions;
   fusions.any_order = job.system.gpu.any_order && fusions.casts_weights;
+  fusions.pairing_kernels = pairing_kernels(job.system);
   if (!job.system.software.replays_graphs) return;
   fusions.gate_bias_copies = fusions.bias_copies = fusions.clamp_copies = {};
   fusions.fills_blocks = false;

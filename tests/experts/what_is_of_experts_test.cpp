@@ -89,5 +89,27 @@ TEST(HostTimeOfExperts, ShortensStepsThatWaitForTheirHost) {
   EXPECT_LT(seconds(half), seconds(plain));
 }
 
+// 40 and 35 kernels of an x86 server for each piece of a pair are 26 and 23 of GB200's, each of which takes its host 1.55 times as long.
+TEST(HostTimeOfExperts, IsOfPairsWhatAnX86ServerTakes) {
+  const auto pairing = [](const char* cluster) {
+    const std::string text = fmt::format(
+        "model: qwen3-30b-a3b\ncluster: {}\ngpus: 16\nparallel: {{pp: 2, dp: 8, ep: 8}}\nbatch: {{global: 64, micro: 1, sequence: 4096}}\n"
+        "overlap: {{ep: true}}\nsoftware: megatron-core\n",
+        cluster);
+    const workloads::Workload workload = sim::read_job(config::Node::load_text(text, "job.yaml"), "job").workload;
+    const workloads::BlockProgram layer = workloads::layer_program(workload, false, workloads::LayerKind::experts);
+    const auto kernels = [](const std::vector<workloads::Item>& items) {
+      int sum = 0;
+      for (const workloads::Item& item : items) {
+        if (const auto* op = std::get_if<workloads::Operator>(&item); op && op->name == "pairing") sum += op->kernels;
+      }
+      return sum;
+    };
+    return std::pair(kernels(layer.forward), kernels(layer.backward));
+  };
+  EXPECT_EQ(pairing("dgx-h100-ndr400"), std::pair(40, 35));
+  EXPECT_EQ(pairing("gb200-nvl72"), std::pair(26, 23));
+}
+
 }  // namespace
 }  // namespace rehearse::tests

@@ -148,7 +148,7 @@ INSTANTIATE_TEST_SUITE_P(
         Guard{"aws-qwen3-8b-b300", 7.0}, Guard{"azure-bridge-h100", 2.8}, Guard{"bridge-issue-b200", 13.5}, Guard{"ezpz-a100", 15.5},
         Guard{"fast-llm-a100", 3.5}, Guard{"gipfelsturm-gh200", 7.2}, Guard{"gpt-oss-mi355x", 26.3}, Guard{"maxtext-b200-moe", 20.1},
         Guard{"nano-gh200", 21.6}, Guard{"transformer-bench", 5.8}, Guard{"tutorial-h100", 16.4}, Guard{"tutorial-moe-h100", 20.0},
-        Guard{"hunyuan3-gb300", 12.7}, Guard{"a4xmax-qwen3-gb300", 3.4}, Guard{"hunyuan3-v5p", 3.7}, Guard{"qwen3-v7x-64", 12.0},
+        Guard{"hunyuan3-gb300", 10.4}, Guard{"a4xmax-qwen3-gb300", 3.4}, Guard{"hunyuan3-v5p", 3.7}, Guard{"qwen3-v7x-64", 12.0},
         Guard{"trainium1-hyperpod", 13.9}, Guard{"automodel-lora", 8.1}, Guard{"automodel-hybrid", 28.7}, Guard{"mlperf-rest", 1.3},
         Guard{"llm-tii", 4.7}, Guard{"pith-train", 24.3}, Guard{"torchao-scout", 9.2}, Guard{"tpu-v5p-moe", 44.9},
         Guard{"guides-h100-a100", 13.0}, Guard{"bridge-hybrids", 6.2}, Guard{"bridge-tutorial-gb200", 1.3}),
