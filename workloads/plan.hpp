@@ -310,7 +310,7 @@ struct KernelFusions {
   int update_kernels = 0;  // of an update that is not fused, for each tensor of parameters; 0: torch's foreach kernels, over all of them
   PassCopies loss_copies;  // of the fp32 logits, by a loss that is not fused, beside Megatron-LM's operators
   PassCopies fused_loss_copies;  // of the same, by a loss that is fused in several kernels, beside those of one
-  // Of RMSNorm over a width that Transformer Engine has no tuned kernels for, against what the GPU's file says.
+  // Of norms over a width that Transformer Engine has no tuned kernels for, against what the GPU's file says.
   PassTimes untuned_norm_time;
   PassTimes head_norm_time;    // the same of LayerNorm over the queries and keys of each head
   bool sums_by_block = false;  // norms over heads: few threads add up what blocks have of their weights' gradients

@@ -300,7 +300,7 @@ const Keys<Software>& software_keys() {
       K("update_kernels", kernels(&KernelFusions::update_kernels), whole(0, most_kernels),
         "An update that is not fused: what the host issues for each tensor of parameters; 0: torch's foreach kernels for all."),
       K("untuned_norm_time", kernels(&KernelFusions::untuned_norm_time), mapping(times_keys()),
-        "RMSNorm over a width without tuned kernels in Transformer Engine takes so many times what the GPU's file says."),
+        "A fused norm over a width without tuned kernels in Transformer Engine takes so many times what the GPU's file says."),
       K("head_norm_time", kernels(&KernelFusions::head_norm_time), mapping(times_keys()),
         "LayerNorm over the queries and keys of each head takes so many times what the GPU's file says."),
       K("sums_by_block", kernels(&KernelFusions::sums_by_block), truth(),

@@ -117,5 +117,18 @@ TEST(UntunedNorms, TakeLongerByTheirWidth) {
   }
 }
 
+// LayerNorm has tuned kernels for other widths: 5,120 and 1,536 among them, not GPT-2 XL's 1,600 nor 512.
+TEST(UntunedNorms, HaveOtherWidthsForLayerNorm) {
+  for (const std::int64_t width : {512, 1536, 1600, 5120}) {
+    Workload w = llama_of_width(width);
+    w.model.norm = Norm::layernorm;
+    w.fusions.norm = true;
+    w.fusions.untuned_norm_time = {2.2, 1.3};
+    const bool tuned = width == 1536 || width == 5120;
+    EXPECT_EQ(find(head_program(w).forward, "final_norm").times, tuned ? 1 : 2.2);
+    EXPECT_EQ(find(head_program(w).backward, "final_norm").times, tuned ? 1 : 1.3);
+  }
+}
+
 }  // namespace
 }  // namespace rehearse::workloads::testing

@@ -38,9 +38,17 @@ Traffic norm_traffic(const Shard& shard, bool fused) {
           .eager = true};
 }
 
-// Transformer Engine's tuned kernels (transformer_engine/common/normalization/rmsnorm, REGISTER_NORM_LAUNCHER); other widths have general
-// ones.
-constexpr std::array<std::int64_t, 6> tuned_widths{512, 768, 1024, 2048, 4096, 8192};
+// Transformer Engine's tuned kernels (transformer_engine/common/normalization/rmsnorm and layernorm, REGISTER_NORM_LAUNCHER); other widths
+// have general ones.
+constexpr std::array<std::int64_t, 6> tuned_rmsnorms{512, 768, 1024, 2048, 4096, 8192};
+constexpr std::array<std::int64_t, 25> tuned_layernorms{768,   1024,  1536,  2048,  2304,  3072,  3840,  4096,  5120,
+                                                        6144,  8192,  10240, 12288, 12800, 15360, 16384, 18432, 20480,
+                                                        24576, 25600, 30720, 32768, 40960, 49152, 65536};
+
+bool is_tuned(Norm norm, std::int64_t width) {
+  return norm == Norm::layernorm ? std::ranges::find(tuned_layernorms, width) != tuned_layernorms.end()
+                                 : std::ranges::find(tuned_rmsnorms, width) != tuned_rmsnorms.end();
+}
 
 void take_longer(Section& section, const PassTimes& times) {
   for (Item& item : section.forward) std::get<Operator>(item).times = times.forward;
@@ -67,8 +75,8 @@ Section norm(const Workload& workload, const Shard& shard, const std::string& na
   traffic.backward_bytes *= static_cast<double>(shard.spread_tokens * shard.hidden);
   Section section = pointwise(name, traffic);
   section.parameters = static_cast<double>(shard.hidden) * (layernorm ? 2 : 1);
-  const bool tuned = std::ranges::find(tuned_widths, shard.hidden) != tuned_widths.end();
-  if (workload.fusions.norm && !layernorm && !tuned) take_longer(section, workload.fusions.untuned_norm_time);
+  const bool untuned = workload.fusions.norm && !is_tuned(workload.model.norm, shard.hidden);
+  if (untuned) take_longer(section, workload.fusions.untuned_norm_time);
   if (!traffic.eager) allocate(section, shard);
   return section;
 }
