@@ -94,7 +94,15 @@ class ReplicaWalk {
 
   void work(const UnitTerms& unit, Kind slot) {
     const bool ahead = sync_.shards_parameters && sync_.overlap_parameters;
+    const double start = streams_.now(), queued = streams_.backlog();
     streams_.work(unit.pass(slot), ahead ? gathered_[task_ % 2] : 0);
+    if (copied_ > start) streams_.pass(slowed_by_copies_s(start, queued - streams_.backlog()));
+  }
+
+  // Beside sums over copies where nothing else was sent: for so long after `start` something was.
+  [[nodiscard]] double slowed_by_copies_s(double start, double sent_s) const {
+    const double alone_s = streams_.now() - start - sent_s, copies_s = copied_ - start - sent_s, alpha = rules_.pair.alpha;
+    return std::max(0.0, std::min(copies_s * (1 - 1 / alpha), alone_s * (alpha - 1)));
   }
 
   void reduce(const UnitTerms& unit, bool completes) {
