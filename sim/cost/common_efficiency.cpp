@@ -26,11 +26,13 @@ struct Line {
 constexpr Line products{0.914, -0.15}, attention{0.782, -0.126};
 constexpr double narrow_products = 0.53;
 // Google's TPUs are promised at a clock that they keep. Products: 8,192 on v5e by JAX's own page (docs/pallas/tpu/matmul.ipynb) reach 0.915
-// of the peak, with Python's call in it; 0.97 of what products alone reach is left in steps, fitted to half of MaxText's on v5e, v5p, v6e and
-// TPU7x (docs/accuracy.md). Attention at heads that fill a matrix unit (128 wide up to the fifth generation), fitted to the same half. Splash
-// attention computes whole blocks on the diagonal, of 2,048 positions as MaxText's recipes have them (sa_block_q, sa_block_kv): 0.8 is 0.64 of
-// the peak at 8,192.
+// of the peak, with Python's call in it; 0.97 of what products alone reach is left in steps, fitted to half of MaxText's on v5e, v5p, v6e
+// and TPU7x (docs/accuracy.md). Attention at heads that fill a matrix unit (128 wide up to the fifth generation), fitted to the same half.
+// Splash attention computes whole blocks on the diagonal, of 2,048 positions as MaxText's recipes have them (sa_block_q, sa_block_kv): 0.8
+// is 0.64 of the peak at 8,192. Units of v6e and TPU7x are 256 wide: products of both files' lines, and half the attention at heads of 128.
+// A data sheet without their width tells them by what a byte of memory must feed: 313 and 560 FLOPs, 166 to 240 before.
 constexpr double tpu_products = 0.89, tpu_attention = 0.8, tpu_causal_block = 2048;
+constexpr double wide_tpu_products = 0.755, wide_tpu_attention = 0.4, wide_tpu_flops_per_byte = 300;
 // AMD's reach less of what the lines say: geometric means of what the files of MI300X to MI355X have.
 constexpr double amd_products = 0.68, amd_fp8 = 0.45, amd_fp4 = 0.3, amd_attention = 0.85;
 // Geometric means of A100, H100 and B200: share of the bandwidth in products and their knee; in attention, and in kernels bound by memory.
@@ -53,6 +55,7 @@ constexpr const char* amd_flash = "{2: {64: 0.48, 128: 0.48}, sdpa: {64: 0.27, 1
 // seven products stand for five; forward twice, as where layers are computed again. Blocks of 1,024 are a third faster on v6e as well
 // (apple/axlearn pull request 958).
 constexpr const char* tpu_flash = "{2: {64: 0.27, 128: 0.54}, 3: {64: 0.5, 128: 1}}";
+constexpr const char* wide_tpu_flash = "{2: {64: 0.34, 128: 0.69}, 3: {64: 0.5, 128: 1, 192: 1.25, 256: 2}}";
 
 bool is_tpu(const Gpu& gpu) { return gpu.vendor == "google"; }
 
@@ -66,14 +69,21 @@ double per_watt(const Gpu& gpu) {
   return 2;
 }
 
+bool is_wide_tpu(const Gpu& gpu) {
+  const auto peak = gpu.peak_flops_per_s.find(DType::bf16);
+  return is_tpu(gpu) && peak != gpu.peak_flops_per_s.end() && peak->second > wide_tpu_flops_per_byte * gpu.memory_bytes_per_s;
+}
+
 double product_share(const Gpu& gpu, DType type, double peak_flops_per_s) {
-  if (is_tpu(gpu)) return tpu_products;
+  if (is_tpu(gpu)) return is_wide_tpu(gpu) ? wide_tpu_products : tpu_products;
   if (is_amd(gpu)) return is_narrow(type) ? (type == DType::fp4 ? amd_fp4 : amd_fp8) : amd_products * products.at(per_watt(gpu));
   if (is_narrow(type)) return std::max(narrow_products, products.at(peak_flops_per_s / gpu.power_limit_w / 1e12));
   return products.at(per_watt(gpu));
 }
 double attention_share(const Gpu& gpu) {
-  return is_tpu(gpu) ? tpu_attention : (is_amd(gpu) ? amd_attention : 1) * attention.at(per_watt(gpu));
+  return is_wide_tpu(gpu) ? wide_tpu_attention
+         : is_tpu(gpu)    ? tpu_attention
+                          : (is_amd(gpu) ? amd_attention : 1) * attention.at(per_watt(gpu));
 }
 
 }  // namespace
@@ -119,6 +129,7 @@ config::Node common_contention_mapping(const Gpu& gpu) {
 config::Node common_flash_mapping(const Gpu& gpu) {
   return config::Node::load_text(gpu.vendor == "nvidia" ? flash
                                  : is_amd(gpu)          ? amd_flash
+                                 : is_wide_tpu(gpu)     ? wide_tpu_flash
                                  : is_tpu(gpu)          ? tpu_flash
                                                         : "{}",
                                  "the common shares of other attention of " + gpu.name);

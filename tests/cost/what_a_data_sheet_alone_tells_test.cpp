@@ -61,6 +61,9 @@ TEST(WhatADataSheetAloneTells, IsHalfForHeadsThatFillHalfOfAMatrixUnit) {
   op.flops = 1e12;
   EXPECT_NEAR(narrow.cost->seconds(op) * 459e12 / (wide.cost->seconds(op) * 918e12), 0.5, 1e-9);
   EXPECT_EQ(wide.flash_share.at(3).at(256), 2);  // heads of 256 fill it
+  const Gpu sheet = read_gpu(ready_made(gpu_part, "tpu-v6e").node.without("efficiency").without("flash"), "sheet");
+  EXPECT_NEAR(sheet.cost->seconds(op) / wide.cost->seconds(op), 1, 1e-9);  // told by what its memory must feed
+  EXPECT_EQ(sheet.flash_share, read_gpu(ready_made(gpu_part, "tpu-v7x").node.without("flash").without("efficiency"), "v7x").flash_share);
 }
 
 // Communication holds SMs of NVIDIA's and AMD's: what a file does not say of it is what calibrated GPUs have in common, unless it has lines
