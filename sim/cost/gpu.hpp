@@ -113,6 +113,7 @@ struct Software {
   bool deterministic = false;             // torch.use_deterministic_algorithms(True), and no kernel whose sums come in any order
   bool launch_blocking = false;           // the host waits for every kernel before it issues the next (CUDA_LAUNCH_BLOCKING)
   double kernel_time = 1;                 // kernels take so many times what the GPU's file says
+  double cast_time = 1;                   // casts to 8 or 4 bits and transposes of what was cast so many times what their bytes take
   double launch_s = 0;                    // per kernel, added to the kernel's time: the gap between dependent kernels on the GPU
   double issue_s = 0;                     // per kernel on the host, on top of the driver's launch: bounds kernels that are shorter than it
   std::optional<double> experts_issue_s;  // the same of routing, permutations and experts; nothing: as `issue_s`

@@ -82,6 +82,12 @@ double grouped_share(const Gpu& gpu, const workloads::Operator& op) {
   return share == gpu.grouped_share.end() ? 1 : share->second;
 }
 
+// The stack's kernels that cast to 8 or 4 bits, and those that transpose what was cast.
+double cast_time(const Software& software, const workloads::Operator& op) {
+  const bool casts = op.name.ends_with(" cast") || op.name.ends_with(" transpose");
+  return casts && op.cls == workloads::OperatorClass::memory_bound ? software.cast_time : 1;
+}
+
 // Neither hides the other whole: the host gets ahead over long kernels and falls behind over short ones. 4 fits vTrain's runs on one node
 // (7.1 % mean error; 7.3 % with 8, 7.5 % with the larger of both).
 constexpr double queue_knee = 4;
@@ -105,8 +111,9 @@ Share share_of(const Gpu& gpu, const Software& software, std::span<const workloa
     if (op.flops == 0 && op.bytes == 0) continue;  // work of the host alone
     const double cost_s = line_s(gpu, software, op) / (op.eager ? gpu.eager_share : 1);
     const double kernel_s = std::max(cost_s, op.adds / gpu.adds_per_s);
+    const double times = software.kernel_time * cast_time(software, op) * op.times;
     const double share_of_line = flash_share(gpu, software, op) * grouped_share(gpu, op) * block_scaled_share(gpu, op);
-    const double alone_s = software.kernel_time * op.times * kernel_s / share_of_line;
+    const double alone_s = times * kernel_s / share_of_line;
     share.device_s += alone_s + deterministic_s(gpu, software, op) + op.block_sums * gpu.block_sum_s + software.launch_s * op.kernels;
   }
   return share;

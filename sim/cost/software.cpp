@@ -177,6 +177,8 @@ const Keys<Software>& software_keys() {
           "experts", experts_keys().shape(), [](const Node& node, Software& software) { experts_keys().read(node, software); }, {},
           "What it does with experts."),
       K("kernel_time", &Software::kernel_time, config::number(1, 4), "Kernels take so many times what the GPU's file says."),
+      K("cast_time", &Software::cast_time, config::number(1, 16),
+        "Casts to 8 or 4 bits and transposes of what was cast take so many times what their bytes take."),
       K("launch", &Software::launch_s, time(), "Per kernel, the gap between dependent kernels on the GPU.").required(),
       K("issue", &Software::issue_s, time(), "Per kernel on the host, on top of the driver's launch.").required(),
       K("deterministic", &Software::deterministic, truth(),

@@ -173,6 +173,19 @@ TEST(OperatorSeconds, TakePyTorchsOperatorsLonger) {
   expect_same(operator_seconds(gpu, {}, op), 5e-3);
 }
 
+// A stack's casts and transposes may take longer than their bytes; what else it moves does not.
+TEST(OperatorSeconds, TakeAStacksCastsLonger) {
+  const Gpu gpu = gpu_with_gemm("{model: roofline}");
+  Software slow;
+  slow.cast_time = 5;
+  workloads::Operator op = moving(1e9);  // 2 ms
+  for (const auto& [name, times] : {std::pair{"qkv", 1.0}, std::pair{"qkv cast", 5.0}, std::pair{"qkv weight transpose", 5.0}}) {
+    op.name = name;
+    expect_same(operator_seconds(gpu, slow, op), times * 2e-3);
+    expect_same(operator_seconds(gpu, {}, op), 2e-3);
+  }
+}
+
 // A kernel for rows sorted by expert has the GPU's share of the products' rate; one that the GPU does not list has all of it.
 TEST(OperatorSeconds, HaveTheShareOfTheirGroupedKernel) {
   Gpu gpu = gpu_with_gemm("{model: roofline}");
