@@ -56,9 +56,12 @@ TEST(MalformedPlatforms, DeterministicKernelsAreNoFasterThanOthers) {
 }
 
 TEST(MalformedPlatforms, GroupedKernelsHaveShares) {
-  EXPECT_EQ(gpu_error_after("grouped: {torch: 0.63, megablox: 0.435, megablox_fp8: 0.3, megablox_tile: 512, streams: 0.77, turbo: 0.76, turbo_fp8: 0.6}\n"),
-            "accepted");
-  EXPECT_NE(gpu_error_after("grouped: {megablox_tile: -1}\n").find("grouped.megablox_tile must be between 0 and 65536, not -1"), std::string::npos);
+  EXPECT_EQ(
+      gpu_error_after(
+          "grouped: {torch: 0.63, megablox: 0.435, megablox_fp8: 0.3, megablox_tile: 512, streams: 0.77, turbo: 0.76, turbo_fp8: 0.6}\n"),
+      "accepted");
+  EXPECT_NE(gpu_error_after("grouped: {megablox_tile: -1}\n").find("grouped.megablox_tile must be between 0 and 65536, not -1"),
+            std::string::npos);
   EXPECT_NE(gpu_error_after("grouped: {library: 1}\n").find("gpu.yaml:13:11: error: unknown key 'library' in grouped"), std::string::npos);
   EXPECT_NE(gpu_error_after("grouped: {torch: 3}\n").find("grouped.torch must be between 0.001 and 2, not 3"), std::string::npos);
 }
