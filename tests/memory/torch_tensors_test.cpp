@@ -80,6 +80,9 @@ TEST(TorchTensors, ForwardLeavesWhatTheFormulaCountsAndBackwardLeavesNothing) {
   // One product of all three has no copies of keys and values beside it here.
   const sim::Job packed = torch_job("{like: pytorch, repeats_kv: true}", "none", "gelu", narrow);
   EXPECT_FALSE(sim::knows_tensors(packed.workload, packed.system.software.memory.habits));
+  // Nor has attention a copy of its output in another order.
+  const sim::Job copied = torch_job("{like: torch-fsdp, attention_copied: true}", "none", "gelu", narrow);
+  EXPECT_FALSE(sim::knows_tensors(copied.workload, copied.system.software.memory.habits));
   for (const std::string recompute : {"selective", "full"}) {
     for (const std::string precision : {"{compute: fp8, recipe: tensorwise, param_gather: fp8}", "{compute: fp8, recipe: rowwise}"}) {
       follow_units(torch_job("torchtitan", recompute, "swiglu", "precision: " + precision + "\noptimizer: {sharding: zero3}"));
