@@ -56,9 +56,12 @@ class ReplicaWalk {
 
   // ZeRO-3: of a task's parameters, in the order of tasks.
   void gather(std::size_t task) {
-    const Kind kind = task % (2 * units_.size()) < units_.size() ? Kind::forward : Kind::backward;
-    const double seconds = unit(task).gathers_s(kind);
+    const double seconds = gathers_s(task);
     gathered_[task % 2] = seconds > 0 ? streams_.queue(seconds) : 0;
+  }
+  [[nodiscard]] double gathers_s(std::size_t task) const {
+    const Kind kind = task % (2 * units_.size()) < units_.size() ? Kind::forward : Kind::backward;
+    return unit(task).gathers_s(kind);
   }
   // Not ahead. The first task's is, beside the stack's own time.
   [[nodiscard]] bool gathers_at_its_turn(std::size_t task) const {
@@ -83,7 +86,7 @@ class ReplicaWalk {
 
   void wait_for_parameters(bool last) {
     if (gathers_at_its_turn(task_)) {
-      streams_.pass_until(copied_);
+      if (gathers_s(task_) > 0) streams_.pass_until(copied_);
       gather(task_);
     }
     const double mark = gathered_[task_ % 2];

@@ -108,6 +108,18 @@ TEST(SumsOfCopies, LetGathersPass) {
   EXPECT_NEAR(sim::predict(beside).step_s, simulated, 0.02 * simulated);
 }
 
+// Where parameters come when their turn does, each gather waits for them; units that gather nothing do not.
+TEST(SumsOfCopies, KeepGathersAloneWaiting) {
+  for (const bool root : {true, false}) {
+    sim::Job job = rooted(root, 3, 1024, 1);
+    job.workload.optimizer.shard_group = 8;
+    job.workload.optimizer.flat = true;
+    job.workload.overlap.dp_parameters = false;
+    const double longest = sim::critical_path(job).result.step_s;
+    EXPECT_NEAR(sim::predict(job).step_s, longest, 1e-9 * longest) << root;
+  }
+}
+
 // Computation beside them is slowed as beside other exchanges, where these have ended: without that the formula was 3.7 % short of one
 // step.
 TEST(SumsOfCopies, SlowComputationBesideThem) {
