@@ -39,6 +39,7 @@ struct Operator {
   bool captured = false;                           // in a graph that is replayed: the host issues nothing
   bool batched = false;                            // gemm: one for each head of a sequence (unfused attention)
   bool by_blocks = false;                          // gemm in 8 bits, its operands scaled by blocks of values
+  bool casts = false;                              // memory_bound: to or from 8 or 4 bits, or transposes what was cast
   bool whole = false;                              // gemm: router or head, whose weights have 16 bits in checkpoints of any width
   bool eager = false;                              // memory-bound kernels of PyTorch's own operators, one after another
   bool behind_gather = false;                      // not before the parameters of the next turn are there, where ZeRO-3 gathers them ahead

@@ -82,11 +82,7 @@ double grouped_share(const Gpu& gpu, const workloads::Operator& op) {
   return share == gpu.grouped_share.end() ? 1 : share->second;
 }
 
-// The stack's kernels that cast to 8 or 4 bits, and those that transpose what was cast.
-double cast_time(const Software& software, const workloads::Operator& op) {
-  const bool casts = op.name.ends_with(" cast") || op.name.ends_with(" transpose");
-  return casts && op.cls == workloads::OperatorClass::memory_bound ? software.cast_time : 1;
-}
+double cast_time(const Software& software, const workloads::Operator& op) { return op.casts ? software.cast_time : 1; }
 
 // Neither hides the other whole: the host gets ahead over long kernels and falls behind over short ones. 4 fits vTrain's runs on one node
 // (7.1 % mean error; 7.3 % with 8, 7.5 % with the larger of both).

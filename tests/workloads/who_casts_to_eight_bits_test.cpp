@@ -28,6 +28,17 @@ bool has(const std::vector<Item>& items, const std::string& name) {
   const std::vector<Operator> all = operators(items);
   return std::ranges::any_of(all, [&](const Operator& op) { return op.name == name; });
 }
+// Names of what casts, and what of it does so to or from 8 bits.
+std::pair<int, int> casts_of(const BlockProgram& layer) {
+  std::pair<int, int> casts;
+  for (const std::vector<Item>* items : {&layer.forward, &layer.backward}) {
+    for (const Operator& op : operators(*items)) {
+      casts.first += op.name.ends_with(" cast") || op.name.ends_with(" transpose") ? 1 : 0;
+      casts.second += op.casts ? 1 : 0;
+    }
+  }
+  return casts;
+}
 double weights_cast(const Workload& workload) {
   double sum = 0;
   for (const Operator& op : optimizer_program(workload, 1e6, {1e6, 2e9}).update) sum += op.name == "weights_cast" ? op.bytes : 0;
@@ -74,6 +85,24 @@ TEST(FusedCasts, NeedScalesThatAreKnownBefore) {
   workload.fusions.activation = workload.fusions.norm = false;
   EXPECT_TRUE(has(layer_program(workload, false).forward, "mlp_fc2 cast"));
   EXPECT_TRUE(has(layer_program(workload, false).forward, "qkv cast"));
+}
+
+// What takes a stack's cast_time: its own kernels, not adapters' casts between FP32 and 16 bits.
+TEST(Casts, AreThoseToEightBitsAlone) {
+  Workload workload = in_eight_bits();
+  workload.precision.recipe = Scaling::tensorwise;
+  workload.parallel.tp = 2;
+  workload.parallel.sp = true;
+  workload.precision.attention = DType::fp8;
+  const auto [named, narrow] = casts_of(layer_program(workload, false));
+  EXPECT_GT(narrow, 10);
+  EXPECT_EQ(named, narrow);
+  Workload adapted = llama(4, 4096, 32, 8, 14336, 32000, 2048, 1);
+  adapted.lora = with_adapters().lora;
+  adapted.lora.weights = DType::fp32;
+  const auto [of_adapters, none] = casts_of(layer_program(adapted, false));
+  EXPECT_GT(of_adapters, 0);
+  EXPECT_EQ(none, 0);
 }
 
 TEST(FrozenWeights, KeptInEightBitsAreNotCast) {

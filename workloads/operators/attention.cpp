@@ -278,7 +278,7 @@ Section with_casts(const Workload& workload, const Shard& shard, Section section
   const double narrow = bytes_of(shard.attention);
   if (narrow >= shard.element) return section;
   const auto cast = [&](std::int64_t width, Pass pass) {
-    return memory_bound("attention cast", static_cast<double>(shard.tokens * width) * (shard.element + narrow), pass);
+    return narrow_cast("attention cast", static_cast<double>(shard.tokens * width) * (shard.element + narrow), pass);
   };
   const std::int64_t qkv = shard.query_width + 2 * shard.kv_width;
   section.forward.insert(section.forward.begin(), cast(qkv, Pass::forward));

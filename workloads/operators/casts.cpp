@@ -36,7 +36,7 @@ constexpr double triton_largest = 2.6, triton_rounded = 9.3, triton_at_random = 
 void add_cast_by_rows(std::vector<Item>& items, const LinearKind& kind, const std::string& name, Pass pass, double elements, bool beside) {
   const double narrow = bytes_of(kind.type), first = (beside ? 0 : kind.element) + narrow;
   const bool both = !kind.frozen && kind.recipe == Scaling::rowwise;
-  items.emplace_back(memory_bound(name + " cast", elements * (first + (both ? 2 * kind.element + narrow : 0)), pass, both ? 2 : 1));
+  items.emplace_back(narrow_cast(name + " cast", elements * (first + (both ? 2 * kind.element + narrow : 0)), pass, both ? 2 : 1));
 }
 
 }  // namespace
@@ -105,19 +105,19 @@ void add_cast(std::vector<Item>& items, const LinearKind& kind, const std::strin
   if (by_rows(kind.recipe)) return add_cast_by_rows(items, kind, name, pass, elements, beside);
   if (kind.by_triton) {
     const double both = pass == Pass::forward ? triton_rounded : triton_at_random;
-    items.emplace_back(memory_bound(name + " cast", elements * (triton_largest + both), pass, 2));
+    items.emplace_back(narrow_cast(name + " cast", elements * (triton_largest + both), pass, 2));
     return;
   }
   const bool own = looks_first(kind.recipe, kind.type), found = own && beside && kind.recipe != Scaling::nvfp4;
   const int casts = kind.recipe == Scaling::nvfp4 && !kind.frozen ? 2 : 1;
-  items.emplace_back(memory_bound(name + " cast",
-                                  elements * ((own && !found ? casts + 1 : casts) * kind.element + written_by_cast(kind, transposed)), pass,
-                                  own ? casts + 1 : casts));
+  items.emplace_back(narrow_cast(name + " cast",
+                                 elements * ((own && !found ? casts + 1 : casts) * kind.element + written_by_cast(kind, transposed)), pass,
+                                 own ? casts + 1 : casts));
 }
 
 void add_transpose(std::vector<Item>& items, const LinearKind& kind, const std::string& name, double elements) {
   if (!gathers_narrow(kind) || scales_blocks(kind.recipe) || kind.any_order || kind.frozen) return;
-  items.emplace_back(memory_bound(name + " transpose", elements * 2 * bytes_of(kind.type), Pass::backward_input));
+  items.emplace_back(narrow_cast(name + " transpose", elements * 2 * bytes_of(kind.type), Pass::backward_input));
 }
 
 // Forward finds the scale, which backward has kept, where it is the tensor's own; each pass writes the order that its product reads, by
@@ -126,13 +126,13 @@ void add_weight_cast(std::vector<Item>& items, const LinearKind& kind, const Lin
   if (kind.recast == 0 || (kind.by_triton && pass != Pass::forward)) return;
   const double weights = static_cast<double>(linear.n * linear.k);
   if (kind.by_triton) {
-    items.emplace_back(memory_bound(linear.name + weight_cast, weights * (kind.recast + triton_weight), pass, 2 * linear.products));
+    items.emplace_back(narrow_cast(linear.name + weight_cast, weights * (kind.recast + triton_weight), pass, 2 * linear.products));
     return;
   }
   const int reads = looks_first(kind.recipe, kind.type) && pass == Pass::forward ? 2 : 1;
   const bool transposed = kind.recipe == Scaling::rowwise && pass == Pass::backward_input;
   const double bytes = weights * ((reads + (transposed ? 2 : 0)) * kind.recast + bytes_of(kind.type) + scale_bytes(kind.recipe, kind.type));
-  items.emplace_back(memory_bound(linear.name + weight_cast, bytes, pass, (reads + (transposed ? 1 : 0)) * linear.products));
+  items.emplace_back(narrow_cast(linear.name + weight_cast, bytes, pass, (reads + (transposed ? 1 : 0)) * linear.products));
 }
 
 }  // namespace rehearse::workloads

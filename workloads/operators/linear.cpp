@@ -131,7 +131,7 @@ void add_dequantised(std::vector<Item>& items, const LinearKind& kind, const Lin
 void add_weight_transpose(std::vector<Item>& items, const LinearKind& kind, const Linear& linear) {
   const double weights = static_cast<double>(linear.n * linear.k);
   items.emplace_back(
-      memory_bound(linear.name + " weight transpose", weights * 2 * bytes_of(kind.type), Pass::backward_input, linear.products));
+      narrow_cast(linear.name + " weight transpose", weights * 2 * bytes_of(kind.type), Pass::backward_input, linear.products));
 }
 
 // What tensor parallelism adds around the products of one linear layer. The spread shares are those of the tokens that a GPU holds before

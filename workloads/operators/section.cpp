@@ -34,6 +34,12 @@ Operator memory_bound(std::string name, double bytes, Pass pass, int kernels) {
   return op;
 }
 
+Operator narrow_cast(std::string name, double bytes, Pass pass, int kernels) {
+  Operator op = memory_bound(std::move(name), bytes, pass, kernels);
+  op.casts = true;
+  return op;
+}
+
 Operator by_operators(bool compiled, Operator kernel) {
   kernel.eager = !compiled;
   return kernel;

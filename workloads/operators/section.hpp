@@ -42,6 +42,8 @@ struct Traffic {
 };
 [[nodiscard]] Section pointwise(const std::string& name, const Traffic& traffic, OperatorClass cls = OperatorClass::memory_bound);
 [[nodiscard]] Operator memory_bound(std::string name, double bytes, Pass pass, int kernels = 1);
+// Casts to or from 8 or 4 bits, or transposes what was cast.
+[[nodiscard]] Operator narrow_cast(std::string name, double bytes, Pass pass, int kernels = 1);
 // Items, or operators, behind others.
 template <class T>
 void append(std::vector<Item>& to, const std::vector<T>& more) {

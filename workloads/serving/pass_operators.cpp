@@ -14,7 +14,7 @@ namespace {
 constexpr int few = 64, more = 128;
 
 // Fused into what stands before it, or for training alone.
-bool is_left_out(const Operator& op) { return op.name == "core_attention" || op.name.ends_with(" cast"); }
+bool is_left_out(const Operator& op) { return op.name == "core_attention" || op.casts; }
 
 TokenOperator line_between(const Operator& low, const Operator& high, DType weights) {
   TokenOperator line{.shape = high};
