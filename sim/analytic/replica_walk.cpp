@@ -115,6 +115,7 @@ class ReplicaWalk {
       reduced_ = mark;
       // Its stream goes on without a gap, so that what is queued ends when that is over: where nothing slows it down.
       if (unit.copies_s > 0) copied_ = std::max(copied_, streams_.now() + streams_.backlog()) + unit.copies_s;
+      if (unit.copies_delay_s > 0) streams_.queue(unit.copies_delay_s);
     } else {
       streams_.wait(mark);
     }

@@ -52,6 +52,17 @@ PortTimes exchange_ports(const ReplicaRules& rules, const Parameters& parameters
   return all;
 }
 
+// By how much a sum over copies holds up the calls of its shard group that are queued behind it, of so many seconds with their latencies:
+// what of a port's time it takes from them while both send.
+double delay_by_copies_s(const ReplicaRules& rules, const Parameters& parameters, PriceBook& prices, int stage, double shard_s) {
+  if (!rules.ports_meet || !rules.sync.copies_beside || shard_s <= 0) return 0;
+  PortTimes shard = ports(rules.sync.gather_calls(parameters), prices, stage);
+  shard.add(ports(rules.sync.reduction_calls(parameters), prices, stage));
+  const PortTimes copies = ports(rules.sync.calls_of_copies(parameters), prices, stage);
+  const ContentionPair met = where_they_meet(copies, shard, shard_s);
+  return copies.transfer_s * met.alpha * (1 - 1 / met.beta);
+}
+
 PassParts pass_of(const UnitCost& cost, Slot::Kind slot) {
   switch (slot) {
     case Slot::Kind::forward:
@@ -103,6 +114,7 @@ UnitTerms unit_terms(const UnitCost& cost, const Parameters& parameters, bool le
   } else {
     terms.reduce_s = reduce_s(rules, parameters, prices, stage, crowd.exchange);
   }
+  terms.copies_delay_s = delay_by_copies_s(rules, parameters, prices, stage, terms.gather_s + terms.reduce_s);
   for (const Slot::Kind kind : {Slot::Kind::forward, Slot::Kind::backward, Slot::Kind::backward_input, Slot::Kind::backward_weight}) {
     const auto k = static_cast<std::size_t>(kind);
     terms.passes[k] = MetPass(pass_of(cost, kind), terms.exchange, terms.gather_s + terms.reduce_s + terms.copies_s);

@@ -20,6 +20,7 @@ struct UnitTerms {
   double gather_again_s = 0;                           // once more in backward, after recomputation
   double reduce_s = 0;                                 // reduction of its gradients
   double copies_s = 0;                                 // the sum over copies of the shard behind it, in a stream of its own
+  double copies_delay_s = 0;                           // by which it holds up gathers and reductions on a port that both use
   bool leads_root = false;                             // gathered when its forward comes, and for both passes
   double copy_s = 0;                                   // of its activations to the host, or back
   PortTimes exchange{};                                // of both, while other calls may meet them
