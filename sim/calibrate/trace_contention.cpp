@@ -1,5 +1,7 @@
 #include "sim/calibrate/trace_contention.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -100,6 +102,7 @@ double weighted_median(std::vector<std::pair<double, double>> values) {
 }
 
 // Persistent kernels have the same grid whatever their shapes: the same kernel on the same shapes has the same neighbours in its stream.
+// Those of collectives, which may have a stream of one name to themselves, say how much they exchange.
 constexpr std::size_t neighbours = 2;
 
 std::vector<std::string> places_of(const KinetoTrace& trace) {
@@ -111,7 +114,8 @@ std::vector<std::string> places_of(const KinetoTrace& trace) {
       std::string& place = places[order[at]];
       for (std::size_t i = at - std::min(at, neighbours); i <= std::min(at + neighbours, order.size() - 1); ++i)
         place += trace.kernels[order[i]].name + '\n';
-      place += trace.kernels[order[at]].launch;
+      const TracedCollective& exchanged = trace.kernels[order[at]].collective;
+      place += fmt::format("{}\n{} {}", trace.kernels[order[at]].launch, exchanged.in_elements, exchanged.out_elements);
     }
   }
   return places;

@@ -8,8 +8,8 @@
 
 namespace rehearse::sim {
 
-// Of kernels of one class while a communication runs on another stream of the same GPU, against the same kernels alone: same name, launch
-// and neighbours in their stream.
+// Of kernels of one class while a communication runs on another stream of the same GPU, against the same kernels alone: same name, launch,
+// size of what a collective exchanges, and neighbours in their stream.
 struct MeasuredContention {
   std::string with;                        // the communication: "tp", "cp", "ep", "pp", "dp", or "any"
   KernelClass cls = KernelClass::unknown;  // communication: what it suffers itself, which is beta

@@ -98,6 +98,22 @@ TEST(MeasuredContention, IsTheRatioOfTheSameKernelBesideAndAlone) {
   EXPECT_NEAR(product->factor, 1.3, 1e-9);
 }
 
+// All-reduces in a stream of their own, as hybrid sharding's over copies of a shard: the large one, alone, says nothing of the small
+// ones beside products.
+TEST(MeasuredContention, TellsCollectivesOfOneNameApartBySize) {
+  sim::KinetoTrace trace;
+  const auto all_reduce = [&](double start_us, double duration_us, double elements) {
+    trace.kernels.push_back(kernel("ncclDevKernel_AllReduce_Sum_f32_RING_SIMPLE", 20, start_us, duration_us));
+    trace.kernels.back().collective.in_elements = trace.kernels.back().collective.out_elements = elements;
+  };
+  for (int i = 0; i < 10; ++i) {
+    const double start_us = 1000.0 * i;
+    if (i != 5) trace.kernels.push_back(kernel("sm90_xmma_gemm_bf16", 7, start_us, 200));
+    all_reduce(start_us + 60, i == 5 ? 500 : 100, i == 5 ? 5e6 : 1e6);
+  }
+  for (const sim::MeasuredContention& each : sim::contentions({trace})) EXPECT_NE(each.cls, sim::KernelClass::communication) << each.factor;
+}
+
 TEST(KernelClasses, AreToldByName) {
   using enum sim::KernelClass;
   for (const auto& [name, cls] :
