@@ -71,7 +71,7 @@ double per_watt(const Gpu& gpu) {
 
 bool is_wide_tpu(const Gpu& gpu) {
   const auto peak = gpu.peak_flops_per_s.find(DType::bf16);
-  return is_tpu(gpu) && peak != gpu.peak_flops_per_s.end() && peak->second > wide_tpu_flops_per_byte * gpu.memory_bytes_per_s;
+  return is_tpu(gpu) && peak != gpu.peak_flops_per_s.end() && peak->second >= wide_tpu_flops_per_byte * gpu.memory_bytes_per_s;
 }
 
 double product_share(const Gpu& gpu, DType type, double peak_flops_per_s) {
