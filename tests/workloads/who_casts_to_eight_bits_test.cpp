@@ -214,5 +214,42 @@ TEST(FrozenWeights, MayBeTransposedAnew) {
   EXPECT_FALSE(has(anew.forward, "mlp_fc2 weight transpose"));
 }
 
+// What a stack's cast_time is of: casts and transposes of what products in 8 bits read, those of weights once a step, of attention; no cast
+// between 16 and 32 bits, of autocast's or an adapter's.
+TEST(Casts, OfAutocastAndAdaptersAreOthers) {
+  const auto narrowing_in = [](const std::vector<Operator>& all) {
+    return std::ranges::count_if(all, [](const Operator& op) { return op.casts; });
+  };
+  Workload workload = in_eight_bits();
+  workload.precision.attention = DType::fp8;
+  const BlockProgram layer = layer_program(workload, false);
+  for (const char* name : {"qkv cast", "mlp_fc2 cast", "attention cast"}) EXPECT_TRUE(find(layer.forward, name).casts) << name;
+  EXPECT_EQ(narrowing_in(operators(layer.forward)), 4 + 2);   // of each product's input; attention's inputs and output
+  EXPECT_EQ(narrowing_in(operators(layer.backward)), 4 + 2);  // of each gradient
+  workload.fusions.casts_weights = true;
+  EXPECT_EQ(narrowing_in(optimizer_program(workload, 1e6, {1e6, 2e9}).update), 1);
+
+  Workload adapters = with_adapters();
+  adapters.precision.compute = DType::bf16;
+  adapters.lora.weights = DType::fp32;
+  const BlockProgram adapted = layer_program(adapters, false);
+  EXPECT_FALSE(find(adapted.forward, "qkv_lora cast").casts);
+  EXPECT_EQ(narrowing_in(operators(adapted.forward)) + narrowing_in(operators(adapted.backward)), 0);
+
+  Workload autocast = llama(4, 4096, 32, 8, 14336, 32000, 2048, 1);
+  autocast.fusions.autocast = true;
+  const std::vector<StageProgram> stages = stage_programs(autocast, Granularity::op);
+  int casts = 0;
+  for (const Unit& unit : stages.front().chunks.front()) {
+    for (const Segment& segment : unit.program->backward) {
+      const auto* computed = std::get_if<ComputeSegment>(&segment);
+      if (computed == nullptr) continue;
+      EXPECT_EQ(narrowing_in(computed->operators), 0) << unit.name << " " << computed->name;
+      casts += unit.kind == UnitKind::layer && computed->name == "gradient cast" ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(casts, 4);  // of each layer
+}
+
 }  // namespace
 }  // namespace rehearse::workloads::testing

@@ -67,7 +67,10 @@ std::vector<Operator> once_a_step(const Workload& workload, const HeldParameters
   const double own = weight_cast_bytes(workload, workload.precision.compute);
   const double more = weight_cast_bytes(workload, workload.precision.of_experts()) - own;
   const double bytes = workload.fusions.casts_weights ? held.layers * own + held.experts * more : 0;
-  if (bytes > 0) all.push_back(update_operator("weights_cast", bytes, 1));
+  if (bytes > 0) {
+    all.push_back(update_operator("weights_cast", bytes, 1));
+    all.back().casts = true;
+  }
   return all;
 }
 
