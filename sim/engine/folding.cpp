@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "sim/engine/call_loads.hpp"
+#include "sim/engine/pair_trunks.hpp"
 #include "sim/engine/step_calls.hpp"
 #include "workloads/rank_grid.hpp"
 #include "workloads/routing.hpp"
@@ -60,10 +61,10 @@ class Refinement {
  public:
   Refinement(const System& system, const workloads::Workload& workload, const CommunicationModel& model, std::vector<Communication> calls)
       : step_(system, workload, model, std::move(calls)) {
-    const bool even = !workload.model.moe || workloads::RoutingRegistry::get(workload.experts.routing).even();
+    even_ = !workload.model.moe || workloads::RoutingRegistry::get(workload.experts.routing).even();
     for (const auto& [kind, list] : step_.groups) entities_[kind].initial.resize(list.groups.size());
     alone_.initial.assign(static_cast<std::size_t>(step_.grid.size()), 0);
-    colour_ranks(system.simulation.faults, even);
+    colour_ranks(system.simulation.faults);
     colour_groups();
     colour_neighbours();
     settle("places in nodes, leaves and pods");
@@ -93,11 +94,11 @@ class Refinement {
 
  private:
   // Stage, faults, and where experts differ, which ones the rank has.
-  void colour_ranks(const StepFaults& faults, bool even) {
+  void colour_ranks(const StepFaults& faults) {
     for (int rank = 0; rank < step_.grid.size(); ++rank)
       colours_.push_back(chain(0, static_cast<std::uint64_t>(step_.grid.coordinates(rank).pp)));
     tell_apart("pipeline stages");
-    for (int rank = 0; rank < step_.grid.size() && !even; ++rank) {
+    for (int rank = 0; rank < step_.grid.size() && !even_; ++rank) {
       Colour& colour = colours_[static_cast<std::size_t>(rank)];
       colour = chain(colour, static_cast<std::uint64_t>(step_.grid.expert_rank(rank)));
     }
@@ -204,7 +205,8 @@ class Refinement {
     }
   }
 
-  // An exchange is made of flows of single members; over trunks, of all.
+  // An exchange is made of flows of single members; over trunks, of all, among which those that carry alike differ between exchanges where
+  // tokens are routed unevenly.
   void attach_call(GroupKind kind, std::size_t group, const Communication& what, std::uint64_t label) {
     const std::vector<int>& members = step_.groups.at(kind).groups[group];
     const bool by_round = by_rounds_ && !flows_in_every_round(what, step_.model.price(what, members), members, step_.model);
@@ -218,6 +220,7 @@ class Refinement {
         attach(alone_, static_cast<std::uint32_t>(rank), {std::move(load)}, label);
       }
     }
+    if (what.exchange && !even_) together = trunks_of_pairs(members, step_.wiring);
     attach(entities_.at(kind), static_cast<std::uint32_t>(group), together, label);
   }
 
@@ -359,6 +362,7 @@ class Refinement {
 
   StepCalls step_;
   std::map<GroupKind, Entities> entities_;
+  bool even_ = true;                                // whether all experts get as many tokens
   bool by_rounds_ = false;                          // fidelity `step`
   std::map<GroupKind, std::vector<bool>> rotates_;  // [group]; empty: none does
   Entities to_next_, to_previous_, alone_;          // [rank]

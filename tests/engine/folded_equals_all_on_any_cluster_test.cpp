@@ -120,6 +120,34 @@ TEST_P(FoldedEqualsAllOnAnyCluster, StepAndPhases) {
   }
 }
 
+// Trunks that carry alike in one exchange carry other shares in the next: they are told apart by who sends to whom.
+TEST(FoldedEqualsAllOnTrunks, LoadedUnevenly) {
+  for (const char* dispatcher : {"alltoall", "hierarchical"}) {
+    const std::string text = fmt::format(R"(
+model: {{layers: 2, hidden: 512, heads: 8, kv_heads: 8, ffn: 1024, activation: gelu, vocab: 0, moe: {{experts: 4, top_k: 1, ffn: 512}}}}
+cluster:{}
+  gpus_per_node: 1
+  nodes: 2
+  intra_node: {{kind: none}}
+  nics: {{per_node: 1, bandwidth: 200 Gbps, efficiency: 1, latency: 2 us}}
+  network: {{kind: dragonfly, groups: 2, routers_per_group: 1, nodes_per_router: 1}}
+  host: {{bandwidth: 20 GB/s, efficiency: 1, latency: 10 us}}
+gpus: 2
+parallel: {{ep: 2}}
+batch: {{global: 32, micro: 1, sequence: 512}}
+precision: bf16
+optimizer: {{sharding: zero1}}
+moe: {{routing: {{zipf: 0.5}}, dispatcher: {}}}
+)",
+                                         small_gpu("{tp: {alpha: 1, beta: 1}}"), dispatcher);
+    sim::Job job = sim::read_job(config::Node::load_text(text, "trunks.yaml"), "trunks");
+    const double folded_s = sim::simulate_in_child(job).step_s;
+    job.system.simulation.all_ranks = true;
+    const double all_s = sim::simulate_in_child(job).step_s;
+    EXPECT_NEAR(folded_s, all_s, 1e-9 * all_s) << dispatcher;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, FoldedEqualsAllOnAnyCluster, testing::Range(0, 24));
 
 }  // namespace
