@@ -239,7 +239,7 @@ void HeldMemory::add_new_gradients(std::vector<Held>& held) const {
 }
 
 void HeldMemory::add_left_behind(const Round& round, const RankMemories& units, std::vector<Held>& held) const {
-  if (!habits_.added_after_backward && !habits_.frozen_inputs && !habits_.outputs_kept && !habits_.root_unit) return;
+  if (!habits_.added_after_backward && !habits_.frozen_inputs && !habits_.outputs_kept && !workload_.optimizer.root) return;
   const std::uint32_t last = tasks_[round.last].turn;
   for (std::uint32_t i = round.first; i <= round.last && tasks_[i].turn < last; ++i) {
     const HeldTask& task = tasks_[i];

@@ -99,7 +99,7 @@ StaticMemory static_memory(const Workload& workload, const MemoryHabits& habits,
   if (zero == 3 && sync.replicated() && !saved) memory.temporary += std::min(habits.live_parameters, own.all) * sync.weight_bytes;
   memory.temporary += standing;
   const bool gathers = zero == 3 && (sync.replicated() || sync.copied);
-  const double root = habits.root_unit && gathers ? sync.gathered_bytes(own.ends()) : 0;  // not in the update
+  const double root = workload.optimizer.root && gathers ? sync.gathered_bytes(own.ends()) : 0;  // not in the update
   memory.temporary += root;
   memory.update = update_memory(workload, habits, sync, own, root);
   if (habits.narrow_copies && zero < 3) {

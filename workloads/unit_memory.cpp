@@ -156,7 +156,7 @@ class Sizes {
   }
 
   [[nodiscard]] bool in_root(const Unit& unit) const {
-    return habits_.root_unit && (unit.kind == UnitKind::embedding || unit.kind == UnitKind::head);
+    return workload_.optimizer.root && (unit.kind == UnitKind::embedding || unit.kind == UnitKind::head);
   }
 
   // Of the gradients that autograd makes of a layer's weights, matrix by matrix, those that lie where tensors of the layer have gone since.

@@ -74,8 +74,6 @@ struct MemoryHabits {
   bool gradients_freed = false;
   MasterRemainders master_remainders = MasterRemainders::never;
   bool sharded_master = false;  // ZeRO-3: the shard of the weights is their master copy; there is no other
-  // ZeRO-3: embedding, last norm and head are one unit, the root's, gathered from the first forward until the last backward is over.
-  bool root_unit = false;
   // With adapters: units of frozen weights hold the input of a layer that is computed again, and with it its gradient, until the backward
   // of the micro-batch is over (FSDP's hook: with ZeRO-2 and 3).
   bool frozen_inputs = false;

@@ -70,7 +70,7 @@ void take_habits(Job& job) {
   job.workload.optimizer.copies = job.system.software.copies_exchanged;
   job.workload.optimizer.flat = job.system.software.flat_parameters;
   job.workload.optimizer.joins_at_once = job.system.software.joins_at_once;
-  job.workload.optimizer.root = job.system.software.memory.habits.root_unit = job.system.software.root_unit;
+  job.workload.optimizer.root = job.system.software.root_unit;
   job.workload.optimizer.by_owner = job.system.software.broadcasts_weights;
   job.workload.optimizer.all_reduces = job.system.software.all_reduces_gradients;
   job.workload.optimizer.host_rate = job.system.software.host_update;

@@ -26,7 +26,7 @@ class AdaptedWeights : public RankWeights {
   void begin(Pass pass) override { first_ = pass.first; }
   void add_gradient(Block* gradient, double /*bytes*/) override { gradients_.push_back(gradient); }
   void leave(std::size_t unit) override;
-  [[nodiscard]] bool in_root(std::size_t unit) const { return stage_.habits.root_unit && (unit == 0 || unit + 1 == gathered_.size()); }
+  [[nodiscard]] bool in_root(std::size_t unit) const { return RankWeights::in_root(unit, gathered_.size()); }
   [[nodiscard]] workloads::Parameters parameters(std::size_t unit) const;
   [[nodiscard]] double kept_bytes() const;
   void gather(std::size_t unit);

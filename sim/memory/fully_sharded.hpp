@@ -32,7 +32,7 @@ class FullyShardedWeights : public RankWeights {
   // What backward made of the unit's weights goes; its sharded sum stays from the step's first micro-batch on.
   void leave(std::size_t unit) override;
   // Of the root, of which the first unit stands for all, where embedding, last norm and head are one.
-  [[nodiscard]] bool in_root(std::size_t unit) const { return stage_.habits.root_unit && (unit == 0 || unit + 1 == weights_.size()); }
+  [[nodiscard]] bool in_root(std::size_t unit) const { return RankWeights::in_root(unit, weights_.size()); }
   [[nodiscard]] bool led_by_root(std::size_t unit) const { return in_root(unit) && unit > 0; }
   [[nodiscard]] double parameters(std::size_t unit) const;
   [[nodiscard]] double gathered_type(std::size_t unit) const;  // bytes a parameter

@@ -18,7 +18,8 @@ class RankWeights {
     bool first = true, last = true;  // micro-batch of the step
   };
 
-  explicit RankWeights(const TrainedStage& stage) : tied_(shares_table(stage.workload) && !stage.workload.lora.on()) {}
+  explicit RankWeights(const TrainedStage& stage)
+      : tied_(shares_table(stage.workload) && !stage.workload.lora.on()), root_(stage.workload.optimizer.root) {}
   virtual ~RankWeights() = default;
   virtual void build() = 0;
   virtual void before_forward(std::size_t /*unit*/) {}
@@ -36,10 +37,12 @@ class RankWeights {
   virtual void add_gradient(Block* gradient, double bytes) = 0;
   virtual void leave(std::size_t /*unit*/) {}
   [[nodiscard]] bool tied() const { return tied_; }
+  // Whether FSDP's root holds this one of so many units.
+  [[nodiscard]] bool in_root(std::size_t unit, std::size_t units) const { return root_ && (unit == 0 || unit + 1 == units); }
 
  private:
   // The gradient of a table of words that the head shares, which comes first, is complete, and goes on, when the embedding's is there.
-  bool tied_, expects_table_ = false;
+  bool tied_, root_, expects_table_ = false;
   Block* table_ = nullptr;
   double table_bytes_ = 0;
 };
